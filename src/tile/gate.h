@@ -1,0 +1,71 @@
+#pragma once
+// A gate says where a tile's input rows lie and when they may be read. It holds addresses and signals, never data.
+#include "tile/place.h"
+#include "tile/schedule.h"
+
+namespace flux {
+
+/// The words of gathered rows, one for each (source, communication tile of its shard, slice of k). Copies and gates
+/// index it alike; its size follows from the plan in use.
+struct ArrivalWords {
+  Shards shards;          // rows of A over the ranks
+  Shards slices;          // k over slices
+  int64_t comm_rows = 1;  // rows of a communication tile, independent of the GEMM's tile
+
+  FLUX_HD constexpr int tiles() const { return static_cast<int>((shards.largest() + comm_rows - 1) / comm_rows); }
+  FLUX_HD constexpr int64_t size() const { return int64_t{1} * shards.ranks * tiles() * slices.ranks; }
+  FLUX_HD constexpr int64_t index(int source, int64_t tile, int slice) const {
+    return (int64_t{1} * source * tiles() + tile) * slices.ranks + slice;
+  }
+};
+
+/// A is here.
+struct Open {
+  int rank = 0;
+  int64_t k = 0;
+  FLUX_HD constexpr Shards slices() const { return {k, 1, 1}; }
+  FLUX_HD Place where(Rows rows) const { return {rank, rows.first, rows.count}; }
+  FLUX_HD bool wait(Rows, int) const { return true; }
+};
+
+/// Others bring their shards into our gather buffer and set a word for each communication tile; our own rows are there.
+struct Arrival {
+  int rank = 0;
+  ArrivalWords layout;
+  Word const* words = nullptr;  // ours
+  Word goal = 0;
+  Watch watch;
+
+  FLUX_HD constexpr Shards slices() const { return layout.slices; }
+  FLUX_HD Place where(Rows rows) const { return {rank, rows.first, rows.count}; }
+  /// All of `rows`, in slice `slice` of k, may be read once this returned true.
+  FLUX_HD bool wait(Rows rows, int slice) const {
+    if (planted(Bug::kNoWait)) return true;
+    return each_band(layout.shards, rows, [&](Place band, int64_t first) {
+      if (band.rank == rank) return true;
+      for (int64_t t = band.row / layout.comm_rows; t * layout.comm_rows < band.row + band.rows; ++t)
+        if (!await(words + layout.index(band.rank, t, slice), goal, watch, Awaited::kRows, band.rank, first))
+          return false;
+      return true;
+    });
+  }
+};
+
+/// Rows are read where they lie, at their owner: one word a source says that its shard may be read. A tile is one band.
+struct Remote {
+  int rank = 0;
+  Shards shards;
+  int64_t k = 0;
+  Word const* words = nullptr;  // ours, one a source
+  Word goal = 0;
+  Watch watch;
+
+  FLUX_HD constexpr Shards slices() const { return {k, 1, 1}; }
+  FLUX_HD Place where(Rows rows) const { return shards.band(rows); }
+  FLUX_HD bool wait(Rows rows, int) const {
+    int const owner = shards.owner(rows.first);
+    return owner == rank || await(words + owner, goal, watch, Awaited::kRows, owner, rows.first);
+  }
+};
+
+}  // namespace flux

@@ -1,0 +1,81 @@
+#pragma once
+// The one loop. Load, multiply, store: one after another, or each in a role of its own.
+//
+// An engine gives
+//   kRoles                       whether load, multiply and store run side by side
+//   first(), stride()            which tiles of the schedule are this worker's
+//   timed(phase, tile, f)        runs f, and keeps its times where a timeline is asked for
+//   check(ok)                    takes note of a wait that failed; true: go on
+//   load(place, tile, k)         brings the rows at `place` and their weights, for a range of k
+//   multiply(tile, k)            accumulates
+//   store(place, skip, tile, w)  writes the accumulators, from the tile's row `skip` on, as `w` says
+//   publish(f)                   calls f once the stores so far are performed
+#include "tile/gate.h"
+#include "tile/route.h"
+
+namespace flux {
+
+enum class Phase : Word { kWait, kMaths, kStore };
+
+template <class Engine, class Gate, class Route>
+FLUX_HD void store_tile(Engine& engine, Route const& route, Tile tile) {
+  each_band(route.shards(), tile.range(), [&](Place band, int64_t first) {
+    if (!engine.check(route.wait(band, first))) return false;
+    if (planted(Bug::kAnnounceBeforeStore)) route.announce(band);
+    for (int copy = 0; copy < route.copies(); ++copy)
+      engine.store(route.where(band, first, copy), static_cast<int>(first - tile.row), tile, route.write(band));
+    if (route.announces() && !planted(Bug::kAnnounceBeforeStore)) engine.publish([&] { route.announce(band); });
+    return true;
+  });
+}
+
+/// Runs this worker's tiles. A wait that fails ends a sequential engine's loop; an engine with roles goes on without
+/// waiting, so that its roles stay in step, and poisons its output.
+template <class Engine, class Gate, class Route>
+FLUX_HD void run(Engine& engine, Schedule const& order, Gate const& gate, Route const& route) {
+  Shards const slices = gate.slices();
+  auto each = [&](auto&& act) {
+    int hint = 0;
+    for (int64_t i = engine.first(); i < order.size(); i += engine.stride())
+      if (!act(order.at(i, hint))) return;
+  };
+  auto load = [&](Tile tile, int s) {
+    Rows const k{slices.begin(s), slices.size(s)};
+    bool const ok = engine.timed(Phase::kWait, tile, [&] { return engine.check(gate.wait(tile.range(), s)); });
+    if (ok) engine.load(gate.where(tile.range()), tile, k);
+    return ok;
+  };
+  auto store = [&](Tile tile) {
+    engine.timed(Phase::kStore, tile, [&] { return store_tile<Engine, Gate, Route>(engine, route, tile), true; });
+    return true;
+  };
+  if constexpr (Engine::kRoles) {
+    engine.roles(
+        [&] {
+          each([&](Tile tile) {
+            for (int s = 0; s < slices.ranks; ++s) load(tile, s);
+            return true;
+          });
+        },
+        [&] {
+          each([&](Tile tile) {
+            return engine.timed(Phase::kMaths, tile, [&] {
+              return engine.multiply(tile, Rows{0, slices.total}), true;
+            });
+          });
+        },
+        [&] { each(store); });
+  } else {
+    each([&](Tile tile) {
+      for (int s = 0; s < slices.ranks; ++s) {
+        if (!load(tile, s)) return false;
+        engine.timed(Phase::kMaths, tile, [&] {
+          return engine.multiply(tile, Rows{slices.begin(s), slices.size(s)}), true;
+        });
+      }
+      return store(tile) && engine.check(true);
+    });
+  }
+}
+
+}  // namespace flux

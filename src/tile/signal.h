@@ -1,0 +1,177 @@
+#pragma once
+// Words: 32-bit flags in memory that several ranks see, and the bounded wait for one. The only file that knows whether
+// it is compiled for the host or for a GPU.
+//
+// A word has one setter and one clearer. It is 0 (wait), the call's digest (go), or something else (a peer makes
+// another call: an error). Setting is a release and waiting an acquire, both at system scope: whatever the setter wrote
+// before, the waiter reads after.
+#include <cstdint>
+
+#include "tile/chaos.h"
+
+#if defined(__CUDACC__)
+#define FLUX_HD __host__ __device__
+#else
+#define FLUX_HD
+#include <atomic>
+#include <chrono>
+#include <thread>
+#endif
+
+namespace flux {
+
+using Word = uint32_t;
+inline constexpr int kMaxRanks = 16;
+
+/// One buffer a rank, at the address each has in this process or on this GPU.
+template <class T>
+struct Symmetric {
+  T* base[kMaxRanks] = {};
+  FLUX_HD T* at(int rank) const { return base[rank]; }
+};
+
+// ---- the primitives, host and device ----
+
+/// Reads a word; everything its setter wrote before is visible after.
+FLUX_HD inline Word load_acquire(Word const* word) {
+#if defined(__CUDA_ARCH__)
+  Word value;
+  asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
+  return value;
+#elif !defined(__CUDACC__)
+  auto order = planted(Bug::kRelaxedAcquire) ? std::memory_order_relaxed : std::memory_order_acquire;
+  return std::atomic_ref<Word>(*const_cast<Word*>(word)).load(order);
+#else
+  return *word;
+#endif
+}
+
+/// Sets or clears a word; everything this thread wrote or saw before is visible to whoever reads the value.
+FLUX_HD inline void store_release(Word* word, Word value) {
+#if defined(__CUDA_ARCH__)
+  asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
+#elif !defined(__CUDACC__)
+  jitter();
+  std::atomic_ref<Word>(*word).store(value, std::memory_order_release);
+#endif
+}
+
+/// Counts up in this rank's own memory and returns the count before: never used across GPUs, where PCIe has no atomics.
+/// Acquire and release, so that whoever counts last has seen the writes of all who counted before.
+FLUX_HD inline Word count_up(Word* counter) {
+#if defined(__CUDA_ARCH__)
+  Word before;
+  asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;" : "=r"(before) : "l"(counter) : "memory");
+  return before;
+#elif !defined(__CUDACC__)
+  return std::atomic_ref<Word>(*counter).fetch_add(1, std::memory_order_acq_rel);
+#else
+  return 0;
+#endif
+}
+
+FLUX_HD inline int64_t now_ns() {
+#if defined(__CUDA_ARCH__)
+  int64_t ns;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
+  return ns;
+#elif !defined(__CUDACC__)
+  return std::chrono::steady_clock::now().time_since_epoch().count();
+#else
+  return 0;
+#endif
+}
+
+/// Lets others run between two looks at a word. Ranks often share cores on the host, so a long wait sleeps.
+FLUX_HD inline void relax(int looks) {
+#if defined(__CUDA_ARCH__)
+  if (looks > 32) __nanosleep(40);
+#elif !defined(__CUDACC__)
+  if (looks < 64)
+    std::this_thread::yield();
+  else
+    std::this_thread::sleep_for(std::chrono::microseconds(looks < 256 ? 20 : 100));
+#endif
+}
+
+// ---- bounded waits ----
+
+/// What a waiter waits for, as its error will say it.
+enum class Awaited : Word { kNothing, kCredit, kRows, kPartial, kResult };
+
+/// What a rank waits for at the moment. Written by a waiter that has waited long, read by the world's watcher and by
+/// every rank that has to say why a call ended. Each field is a word of its own: they are read while they are written.
+struct Record {
+  Word what;  // Awaited
+  Word call;  // the call's number in its world
+  Word peer;  // whose act is missing
+  Word row;   // of which global row, where rows are meant
+  Word seen, goal;
+  Word since_ms;  // how long, when last written
+};
+
+/// Why a call ended: the value of an abort word is `reason << 8 | 1 + rank that raised it`.
+enum class Reason : Word { kNone, kTimeout, kPeerGone, kOtherCall, kFailed };
+
+/// How a wait ends when its word never comes. Every wait polls its own rank's abort word; whoever gives up raises the
+/// abort words of all ranks.
+struct Watch {
+  Symmetric<Word> abort;
+  Record* record = nullptr;
+  int64_t limit_ns = 600'000'000'000;
+  int rank = 0, ranks = 1;
+  Word call = 0;
+};
+
+FLUX_HD inline bool aborted(Watch const& watch) { return load_acquire(watch.abort.at(watch.rank)) != 0; }
+
+FLUX_HD inline void raise_abort(Watch const& watch, Reason reason) {
+  for (int i = 0; i < watch.ranks; ++i) {
+    if (planted(Bug::kLostAbort) && i != watch.rank) continue;
+    if (load_acquire(watch.abort.at(i)) == 0)  // the first cause is the one worth reading
+      store_release(watch.abort.at(i), static_cast<Word>(reason) << 8 | static_cast<Word>(watch.rank + 1));
+  }
+}
+
+FLUX_HD inline void note(Watch const& watch, Awaited what, int peer, int64_t row, Word seen, Word goal,
+                         int64_t waited_ns) {
+  Record& r = *watch.record;
+  store_release(&r.call, watch.call);
+  store_release(&r.peer, static_cast<Word>(peer));
+  store_release(&r.row, static_cast<Word>(row));
+  store_release(&r.seen, seen);
+  store_release(&r.goal, goal);
+  store_release(&r.since_ms, static_cast<Word>(waited_ns / 1'000'000));
+  store_release(&r.what, static_cast<Word>(what));
+}
+
+/// Waits until `*word == goal`. False if the world was aborted, if another non-zero value stands there (the peer makes
+/// another call), or after the limit; then the abort words of all ranks are up.
+FLUX_HD inline bool await(Word const* word, Word goal, Watch const& watch, Awaited what, int peer, int64_t row) {
+  constexpr int64_t kNoteAfter = 50'000'000;
+  jitter();
+  int64_t start = 0, noted = 0;
+  for (int looks = 0;; looks += looks < (1 << 30)) {
+    Word seen = load_acquire(word);
+    if (seen == goal) {
+      if (noted) note(watch, Awaited::kNothing, 0, 0, 0, 0, 0);
+      return true;
+    }
+    if (aborted(watch)) return false;
+    bool const foreign = seen != 0;
+    int64_t const now = now_ns();
+    if (start == 0) start = now;
+    bool const late = now - start > watch.limit_ns;
+    if (foreign || late || now - start - noted > kNoteAfter) {
+      noted = now - start;
+      note(watch, what, peer, row, seen, goal, noted);
+    }
+    if (foreign || late) {
+      raise_abort(watch, foreign ? Reason::kOtherCall : Reason::kTimeout);
+      return false;
+    }
+    relax(looks);
+  }
+}
+
+}  // namespace flux
