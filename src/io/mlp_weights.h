@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "flux/tensor.h"
-#include "io/safetensors.h"
+#include "io/checkpoint.h"
 
 namespace flux {
 
