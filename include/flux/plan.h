@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace flux {
+
+/// How the rows of AG+GEMM come to a rank.
+enum class Transport {
+  kPush,    ///< each rank's copy engine writes its shard to the others
+  kPull,    ///< each rank's copy engine reads the others' shards
+  kRemote,  ///< the GEMM reads the rows where they lie
+};
+/// Between which ranks the traffic runs.
+enum class Path { kDirect, kRing };
+/// Where the finished tiles of GEMM+RS go (see src/tile/route.h).
+enum class RouteKind { kPush, kStage, kSum, kRing };
+/// GEMM+AR: `kOneShot` sends every partial to every rank, `kTwoShot` sums at the owner, who sends the sums back.
+enum class Shots { kOneShot, kTwoShot };
+
+/// Every choice FLUX makes for an operator, as a value: it prints in one line, and that line can be given back.
+/// The defaults are right on any machine.
+struct Plan {
+  bool fused = true;     ///< false: communication and GEMM one after the other
+  bool in_order = true;  ///< tiles follow arrival (AG) or leave for rotating owners (RS); false: top to bottom
+  int block_m = 128;     ///< rows of a GEMM tile
+  int block_n = 256;     ///< columns of a GEMM tile
+  int band = 4;          ///< tile rows visited together, for the sake of L2
+  int workers = 1;       ///< host engine: threads a rank
+  Transport transport = Transport::kPush;
+  Path path = Path::kDirect;
+  int64_t comm_rows = 0;  ///< rows of a communication tile; 0: the whole shard
+  int k_slices = 1;       ///< slices of k that arrive one by one
+  RouteKind route = RouteKind::kPush;
+  bool wide_slots = false;  ///< partial sums travel in fp32 whatever the dtype
+  Shots shots = Shots::kTwoShot;
+
+  bool operator==(Plan const&) const = default;
+};
+
+/// `fused=yes order=follow tile=128x256 band=4 workers=1 transport=push path=direct comm_rows=shard k_slices=1
+/// route=push slots=dtype shots=two`
+std::string to_string(Plan const& plan);
+
+/// Reads such a line; what it does not name keeps `base`'s value. Throws `Error{kInvalid}` naming the word and what is
+/// allowed.
+Plan parse_plan(std::string_view line, Plan const& base = {});
+
+}  // namespace flux

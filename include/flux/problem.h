@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "flux/tensor.h"
+
+namespace flux {
+
+/// The three operators. Sizes m, n, k are global, before tensor parallelism over W ranks.
+enum class Op {
+  kAllGatherGemm,      ///< rank holds x[m/W, k] and w[n/W, k], makes y[m, n/W]
+  kGemmReduceScatter,  ///< rank holds x[m, k/W] and w[n, k/W], ends with y[m/W, n]
+  kGemmAllReduce,      ///< rank holds x[m, k/W] and w[n, k/W], ends with y[m, n]
+};
+std::string_view name(Op op);  ///< `ag_gemm`, `gemm_rs`, `gemm_ar`
+Op parse_op(std::string_view text);
+
+/// How a weight lies in memory. `kOutIn` is torch.nn.Linear's; `kInOut` is GPT-2's Conv1D and the backward pass's.
+enum class WeightLayout { kOutIn, kInOut };
+std::string_view name(WeightLayout layout);  ///< `[out,in]`, `[in,out]`
+WeightLayout parse_weight_layout(std::string_view text);
+
+/// Applied by the epilogue of AG+GEMM. `kGatedSilu` and `kGatedGelu` read gate and up out of one weight, gate first,
+/// and halve the output's columns: y = act(x gateᵀ) * (x upᵀ). `kGelu` is the erf form, `kGeluTanh` the tanh form.
+enum class Activation { kNone, kGelu, kGeluTanh, kSilu, kRelu, kGatedSilu, kGatedGelu };
+std::string_view name(Activation activation);
+Activation parse_activation(std::string_view text);
+constexpr bool is_gated(Activation a) { return a == Activation::kGatedSilu || a == Activation::kGatedGelu; }
+
+/// The part of `total` that a rank owns: rank r of W has [begin, begin + size). Rows (unit 1) are divided as
+/// ⌊r·total/W⌋; n and k (unit 8) likewise in units of 8 elements.
+struct Part {
+  int64_t begin, size;
+};
+Part part_of_rows(int64_t m, int rank, int ranks);
+Part part_of_columns(int64_t total, int rank, int ranks);
+
+/// What is done to the summed rows of GEMM+RS and GEMM+AR, once: y = sum + bias + residual, normed = RMSNorm(y)·gamma.
+struct SumEpilogue {
+  Tensor bias;         ///< [1, n] or none
+  Tensor residual;     ///< shape of `out`, or none
+  Tensor norm_weight;  ///< gamma [1, n] or none
+  Tensor normed;       ///< shape of `out`; given exactly if `norm_weight` is
+  double norm_epsilon = 1e-5;
+};
+
+}  // namespace flux

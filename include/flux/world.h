@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "flux/error.h"
+
+namespace flux {
+
+/// A link that is declared, not real: the host worlds move the data at once and then wait out the time the link would
+/// have needed, without using a core. `gbps` in 10⁹ bytes per second for each rank's outgoing traffic; 0: no declared
+/// link.
+struct Link {
+  double gbps = 0;
+  double latency_us = 0;
+};
+
+struct WorldOptions {
+  Link link;
+  double warn_seconds = 30;    ///< a wait this long is said once, on stderr
+  double limit_seconds = 600;  ///< a wait this long ends the call on every rank
+};
+
+/// How ranks find each other before they share memory: one collective operation. Implementations: threads of a process,
+/// the launcher (`flux launch`), MPI, or a callable (torch.distributed from Python).
+class Bootstrap {
+ public:
+  virtual ~Bootstrap() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  /// Every rank's bytes, in rank order. Throws `Error{kTimeout}` when a rank does not come within `limit_seconds`.
+  virtual std::vector<std::string> all_gather(std::string_view mine, double limit_seconds) = 0;
+};
+
+using AllGatherBytes = std::function<std::vector<std::string>(std::string_view mine)>;
+/// A bootstrap out of any function that gathers bytes. Bounding its waits is the function's business.
+std::unique_ptr<Bootstrap> bootstrap_from(int rank, int size, AllGatherBytes all_gather);
+/// The launcher's: reads FLUX_RANK, FLUX_WORLD_SIZE and FLUX_BOOTSTRAP, which `flux launch` sets.
+std::unique_ptr<Bootstrap> bootstrap_from_launcher();
+/// MPI's, under mpirun. Throws `Error{kUnsupported}` in a build without MPI.
+std::unique_ptr<Bootstrap> bootstrap_from_mpi();
+/// Whichever of the two the environment speaks of, or none.
+std::unique_ptr<Bootstrap> bootstrap_from_environment();
+
+class Team;  // the shared state behind a world (src/world/team.h)
+
+/// The ranks that work together, seen from one of them. All its calls are made by every rank, in the same order.
+class World {
+ public:
+  /// Ranks are processes on this host; memory is shared memory. Collective.
+  static std::unique_ptr<World> processes(std::unique_ptr<Bootstrap> bootstrap, WorldOptions const& options = {});
+
+  explicit World(std::unique_ptr<Team> team);
+  ~World();
+
+  int rank() const;
+  int size() const;
+  std::string_view kind() const;  ///< `threads` or `processes`
+  Link link() const;
+  /// Sets the declared link for the calls to come. Every rank gives the same.
+  void set_link(Link link);
+
+  void barrier();
+  std::vector<std::string> all_gather(std::string_view mine);
+  /// Throws the error that ended the world, if one did. An ended world stays ended; a new one works.
+  void check() const;
+
+  Team& team() { return *team_; }
+
+ private:
+  std::unique_ptr<Team> team_;
+};
+
+/// Runs `body` once for each of `ranks` ranks, each a thread of this process, and returns when all are done. If ranks
+/// fail, throws the error of the first to fail.
+void run_threads(int ranks, WorldOptions const& options, std::function<void(World&)> const& body);
+
+}  // namespace flux

@@ -1,0 +1,144 @@
+#pragma once
+// The host engine: the readable reference of what the GPU engines do, and the default where there is no GPU. One object
+// is one worker of one rank.
+#include <algorithm>
+#include <vector>
+
+#include "engine/host/element.h"
+#include "engine/host/multiply.h"
+#include "tile/loop.h"
+
+namespace flux::host {
+
+/// What one launch multiplies: c = epilogue(a · weight). All strides in elements.
+struct Launch {
+  Symmetric<std::byte> a;  // where each rank's rows lie; the gate says which and where
+  int64_t a_stride = 0;
+  Tensor weight;  // [n, k] or [k, n]; gated: n counts gate and up
+  WeightLayout layout = WeightLayout::kOutIn;
+  Symmetric<std::byte> c;  // where each rank takes finished rows; the route says which and where
+  DType c_dtype = DType::kF32;
+  int64_t c_stride = 0;
+  std::byte const* inbox = nullptr;  // Write::kRelay: what the left neighbour sent, global rows, laid out as c
+  int64_t columns = 0;               // of c
+  int block_m = 128, block_n = 256;
+  Tensor bias;
+  Activation activation = Activation::kNone;
+
+  int tiles_n() const { return static_cast<int>((columns + block_n - 1) / block_n); }
+};
+
+/// When a worker did what, for the timeline.
+struct Stamp {
+  Phase phase;
+  Tile tile;
+  int64_t begin_ns, end_ns;
+};
+
+template <class T>
+class Engine {
+ public:
+  static constexpr bool kRoles = false;
+
+  Engine(Launch const& launch, int worker, int workers, std::vector<Stamp>* stamps)
+      : launch_(launch), worker_(worker), workers_(workers), stamps_(stamps) {
+    size_t const width = launch.block_n * (is_gated(launch.activation) ? 2 : 1);
+    accumulator_.resize(launch.block_m * width);
+    stride_ = static_cast<int64_t>(width);
+  }
+
+  int first() const { return worker_; }
+  int stride() const { return workers_; }
+
+  template <class F>
+  bool timed(Phase phase, Tile tile, F&& f) {
+    if (!stamps_) return f();
+    int64_t const begin = now_ns();
+    bool const ok = f();
+    stamps_->push_back({phase, tile, begin, now_ns()});
+    return ok;
+  }
+
+  bool check(bool ok) { return ok_ = ok_ && ok; }
+
+  // The rows and their weights are used where they lie if they need no conversion.
+  void load(Place from, Tile tile, Rows k) {
+    if (k.first == 0) std::fill(accumulator_.begin(), accumulator_.end(), T(0));
+    void const* rows = element(launch_.a.at(from.rank), launch_.weight.dtype, from.row * launch_.a_stride + k.first);
+    a_ = widened(rows, launch_.a_stride, tile.rows, k.count, a_panel_);
+    b_ = weight_block(tile, k, 0, b_panel_);
+    if (is_gated(launch_.activation)) up_ = weight_block(tile, k, launch_.columns, up_panel_);
+  }
+
+  void multiply(Tile tile, Rows k) {
+    int64_t const n = width(tile);
+    multiply_add(a_, b_, launch_.layout, accumulator_.data(), stride_, tile.rows, n, k.count);
+    if (is_gated(launch_.activation))
+      multiply_add(a_, up_, launch_.layout, accumulator_.data() + launch_.block_n, stride_, tile.rows, n, k.count);
+  }
+
+  void store(Place to, int skip, Tile tile, Write write) {
+    int64_t const column = int64_t{1} * tile.n * launch_.block_n, n = width(tile);
+    for (int64_t i = 0; i < to.rows; ++i) {
+      T* const row = accumulator_.data() + (skip + i) * stride_;
+      if (launch_.bias) {
+        row_.resize(launch_.block_n);
+        add_bias(row, column, n);
+        if (is_gated(launch_.activation)) add_bias(row + launch_.block_n, launch_.columns + column, n);
+      }
+      activate(launch_.activation, row, row + launch_.block_n, n);
+      if (write == Write::kRelay) add(row, launch_.inbox, (tile.row + skip + i) * launch_.c_stride + column, n);
+      void* const out = element(launch_.c.at(to.rank), launch_.c_dtype, (to.row + i) * launch_.c_stride + column);
+      if (write == Write::kAdd)
+        add_atomically(row, out, launch_.c_dtype, n);
+      else
+        narrow(row, out, launch_.c_dtype, n);
+    }
+  }
+
+  template <class F>
+  void publish(F&& announce) {
+    announce();  // plain stores precede the release of the word
+  }
+
+ private:
+  int64_t width(Tile tile) const {
+    return std::min<int64_t>(launch_.block_n, launch_.columns - int64_t{1} * tile.n * launch_.block_n);
+  }
+
+  Operand<T> widened(void const* rows, int64_t stride, int64_t count, int64_t columns, std::vector<T>& panel) {
+    DType const dtype = launch_.weight.dtype;
+    if (size_of(dtype) == sizeof(T)) return {static_cast<T const*>(rows), stride};
+    panel.resize(count * columns);
+    for (int64_t i = 0; i < count; ++i) widen(element(rows, dtype, i * stride), dtype, &panel[i * columns], columns);
+    return {panel.data(), columns};
+  }
+
+  Operand<T> weight_block(Tile tile, Rows k, int64_t first_column, std::vector<T>& panel) {
+    int64_t const column = first_column + int64_t{1} * tile.n * launch_.block_n;
+    Tensor const& w = launch_.weight;
+    if (launch_.layout == WeightLayout::kOutIn)
+      return widened(element(w.data, w.dtype, column * w.stride + k.first), w.stride, width(tile), k.count, panel);
+    return widened(element(w.data, w.dtype, k.first * w.stride + column), w.stride, k.count, width(tile), panel);
+  }
+
+  void add(T* row, void const* base, int64_t index, int64_t n) {
+    row_.resize(launch_.block_n);
+    widen(element(base, launch_.c_dtype, index), launch_.c_dtype, row_.data(), n);
+    for (int64_t j = 0; j < n; ++j) row[j] += row_[j];
+  }
+  void add_bias(T* row, int64_t column, int64_t n) {
+    widen(element(launch_.bias.data, launch_.bias.dtype, column), launch_.bias.dtype, row_.data(), n);
+    for (int64_t j = 0; j < n; ++j) row[j] += row_[j];
+  }
+
+  Launch const& launch_;
+  int worker_, workers_;
+  std::vector<Stamp>* stamps_;
+  bool ok_ = true;
+  int64_t stride_;
+  std::vector<T> accumulator_, a_panel_, b_panel_, up_panel_, row_;
+  Operand<T> a_{}, b_{}, up_{};
+};
+
+}  // namespace flux::host

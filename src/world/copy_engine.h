@@ -1,0 +1,81 @@
+#pragma once
+// A thread that stands for a GPU's copy engine: it moves blocks of rows, one after another, and sets a word behind
+// each. With a declared link it moves the data, then waits out the time the link would have needed, without using a
+// core.
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "flux/world.h"
+#include "tile/signal.h"
+
+namespace flux {
+
+/// `rows` rows of `row_bytes` bytes. `to == nullptr`: the data is there already and only the link's time and the word
+/// remain.
+struct Transfer {
+  Word* after = nullptr;  // wait for this word of ours first
+  Word goal = 0;          // its value, and that of `set`
+  bool clear_after = false;
+  Awaited awaited = Awaited::kNothing;  // what `after` stands for, and whose
+  int peer = 0;
+  int64_t row = 0;  // global row, for the timeline and for errors
+  std::byte* to = nullptr;
+  std::byte const* from = nullptr;
+  int64_t rows = 0, row_bytes = 0, to_stride = 0, from_stride = 0;  // strides in bytes
+  Word* set = nullptr;
+};
+
+/// The time a rank's declared link is taken. All copy engines of a rank share it, as they would share the wire.
+class LinkClock {
+ public:
+  /// Books `duration_ns` from `now_ns` or from when the link is free; returns the end.
+  int64_t book(int64_t now_ns, int64_t duration_ns) {
+    std::lock_guard lock(mutex_);
+    return free_ns_ = std::max(free_ns_, now_ns) + duration_ns;
+  }
+
+ private:
+  std::mutex mutex_;
+  int64_t free_ns_ = 0;
+};
+
+/// When a transfer was under way, for the timeline.
+struct TransferSpan {
+  int64_t begin_ns, end_ns, row, rows;
+  int peer;
+};
+
+class CopyEngine {
+ public:
+  explicit CopyEngine(LinkClock& clock);
+  ~CopyEngine();
+
+  /// Transfers of one call. Never blocks.
+  void enqueue(std::vector<Transfer> transfers, Link link, Watch const& watch,
+               std::vector<TransferSpan>* spans = nullptr);
+  /// Returns when all that was enqueued is done or given up.
+  void drain();
+
+ private:
+  struct Batch {
+    std::vector<Transfer> transfers;
+    Link link;
+    Watch watch;
+    std::vector<TransferSpan>* spans;
+  };
+  void serve();
+  void perform(Batch const& batch);
+
+  std::mutex mutex_;
+  std::condition_variable wake_, idle_;
+  std::deque<Batch> queue_;
+  bool busy_ = false, stop_ = false;
+  LinkClock& clock_;
+  std::thread thread_;
+};
+
+}  // namespace flux

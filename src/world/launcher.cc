@@ -1,0 +1,218 @@
+#include "world/launcher.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+
+#include "flux/world.h"
+
+namespace flux {
+namespace {
+
+// A message is its length and its bytes. Length `kEnd + r` says instead: rank r has ended, nobody will meet again.
+constexpr uint64_t kEnd = ~uint64_t{0} - 1024;
+constexpr uint64_t kLargest = uint64_t{1} << 28;
+
+using Clock = std::chrono::steady_clock;
+
+bool send_all(int fd, void const* data, size_t bytes) {
+  auto const* at = static_cast<char const*>(data);
+  while (bytes > 0) {
+    ssize_t const n = send(fd, at, bytes, MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    at += n, bytes -= n;
+  }
+  return true;
+}
+
+// False at the end of the stream or past the deadline.
+bool receive_all(int fd, void* data, size_t bytes, Clock::time_point deadline) {
+  auto* at = static_cast<char*>(data);
+  while (bytes > 0) {
+    auto const left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    pollfd p{fd, POLLIN, 0};
+    int const ready = poll(&p, 1, static_cast<int>(std::min<int64_t>(std::max<int64_t>(left, 0), 1'000'000)));
+    if (ready == 0 && Clock::now() >= deadline) return false;
+    if (ready <= 0) continue;
+    ssize_t const n = recv(fd, at, bytes, 0);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    at += n, bytes -= n;
+  }
+  return true;
+}
+
+class LauncherBootstrap final : public Bootstrap {
+ public:
+  LauncherBootstrap(int rank, int size, int fd) : rank_(rank), size_(size), fd_(fd) {}
+  ~LauncherBootstrap() override { close(fd_); }
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  std::vector<std::string> all_gather(std::string_view mine, double limit_seconds) override {
+    auto const deadline =
+        Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limit_seconds));
+    uint64_t length = mine.size();
+    if (!send_all(fd_, &length, sizeof length) || !send_all(fd_, mine.data(), mine.size())) lost(limit_seconds);
+    std::vector<std::string> all(size_);
+    for (auto& one : all) {
+      if (!receive_all(fd_, &length, sizeof length, deadline)) lost(limit_seconds);
+      if (length >= kEnd)
+        throw Error(ErrorKind::kTimeout, fmt::format("rank {} ended before all ranks met", length - kEnd));
+      one.resize(length);
+      if (!receive_all(fd_, one.data(), length, deadline)) lost(limit_seconds);
+    }
+    return all;
+  }
+
+ private:
+  [[noreturn]] void lost(double limit_seconds) const {
+    throw Error(
+        ErrorKind::kTimeout,
+        fmt::format("rank {} could not meet the other ranks through the launcher within {} s", rank_, limit_seconds));
+  }
+  int rank_, size_, fd_;
+};
+
+struct Child {
+  pid_t pid = 0;
+  int fd = -1;
+  std::optional<std::string> message;  // complete, waiting for the others
+  std::string partial;                 // bytes of an incomplete one
+};
+
+// Takes what has come from one rank. False when it has closed its end.
+bool take(Child& child) {
+  char buffer[1 << 16];
+  ssize_t const n = recv(child.fd, buffer, sizeof buffer, MSG_DONTWAIT);
+  if (n < 0) return errno == EAGAIN || errno == EINTR;
+  if (n == 0) return false;
+  child.partial.append(buffer, n);
+  uint64_t length = 0;
+  if (child.partial.size() < sizeof length) return true;
+  std::memcpy(&length, child.partial.data(), sizeof length);
+  if (length > kLargest) return false;
+  if (child.partial.size() >= sizeof length + length) {
+    child.message = child.partial.substr(sizeof length, length);
+    child.partial.erase(0, sizeof length + length);
+  }
+  return true;
+}
+
+void start(std::vector<Child>& children, int rank, std::vector<std::string> const& command) {
+  int pair[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0)
+    throw Error(ErrorKind::kDevice, fmt::format("cannot make a socket pair: {}", std::strerror(errno)));
+  fcntl(pair[0], F_SETFD, FD_CLOEXEC);
+  pid_t const parent = getpid(), pid = fork();
+  if (pid < 0) throw Error(ErrorKind::kDevice, fmt::format("cannot start rank {}: {}", rank, std::strerror(errno)));
+  if (pid == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGTERM);  // no rank outlives its launcher
+    if (getppid() != parent) _exit(1);
+    setenv("FLUX_RANK", fmt::format("{}", rank).c_str(), 1);
+    setenv("FLUX_WORLD_SIZE", fmt::format("{}", children.size()).c_str(), 1);
+    setenv("FLUX_BOOTSTRAP", fmt::format("fd:{}", pair[1]).c_str(), 1);
+    std::vector<char*> argv;
+    for (auto const& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+    argv.push_back(nullptr);
+    execvp(argv[0], argv.data());
+    fmt::print(stderr, "flux: cannot run {}: {}\n", command[0], std::strerror(errno));
+    _exit(127);
+  }
+  close(pair[1]);
+  children[rank].pid = pid;
+  children[rank].fd = pair[0];
+}
+
+void hang_up(std::vector<Child>& children, int ended) {
+  uint64_t const word = kEnd + static_cast<uint64_t>(ended);
+  for (auto& child : children)
+    if (child.fd >= 0) send_all(child.fd, &word, sizeof word);
+}
+
+}  // namespace
+
+int launch(int ranks, std::vector<std::string> const& command, double grace_seconds) {
+  if (ranks < 1 || command.empty()) throw Error(ErrorKind::kInvalid, "launch needs at least one rank and a command");
+  std::vector<Child> children(ranks);
+  for (int r = 0; r < ranks; ++r) start(children, r, command);
+  int running = ranks, status = 0;
+  std::optional<Clock::time_point> terminate_at;
+  while (running > 0) {
+    std::vector<pollfd> polls;
+    for (auto const& child : children) polls.push_back({child.fd, POLLIN, 0});  // poll passes over negative ones
+    poll(polls.data(), polls.size(), 20);
+    bool all_here = true;
+    for (int r = 0; r < ranks; ++r) {
+      Child& child = children[r];
+      if (child.fd >= 0 && polls[r].revents != 0 && !take(child)) {
+        close(child.fd);
+        child.fd = -1;
+        hang_up(children, r);  // whoever meets now or later learns of it
+      }
+      all_here = all_here && child.message.has_value();
+    }
+    if (all_here) {
+      for (auto& to : children)
+        for (auto const& from : children) {
+          uint64_t const length = from.message->size();
+          if (to.fd >= 0) send_all(to.fd, &length, sizeof length), send_all(to.fd, from.message->data(), length);
+        }
+      for (auto& child : children) child.message.reset();
+    }
+    for (int r = 0; r < ranks; ++r) {
+      Child& child = children[r];
+      int how = 0;
+      if (child.pid == 0 || waitpid(child.pid, &how, WNOHANG) != child.pid) continue;
+      child.pid = 0;
+      --running;
+      int const code = WIFSIGNALED(how) ? 128 + WTERMSIG(how) : WEXITSTATUS(how);
+      if (WIFSIGNALED(how))
+        fmt::print(stderr, "flux: rank {} was killed by signal {} ({})\n", r, WTERMSIG(how), strsignal(WTERMSIG(how)));
+      if (code == 0) continue;
+      if (status == 0) status = code;
+      if (!terminate_at)
+        terminate_at =
+            Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(grace_seconds));
+    }
+    if (terminate_at && Clock::now() > *terminate_at) {
+      for (int r = 0; r < ranks; ++r)
+        if (children[r].pid != 0) {
+          fmt::print(stderr, "flux: rank {} did not end within {} s of the first failure and is terminated\n", r,
+                     grace_seconds);
+          kill(children[r].pid, SIGKILL);
+        }
+      terminate_at = Clock::now() + std::chrono::hours(24);
+    }
+  }
+  for (auto& child : children)
+    if (child.fd >= 0) close(child.fd);
+  return status;
+}
+
+std::unique_ptr<Bootstrap> bootstrap_from_launcher() {
+  auto number = [](char const* variable, char const* prefix) {
+    char const* text = std::getenv(variable);
+    size_t const skip = std::strlen(prefix);
+    if (!text || std::strncmp(text, prefix, skip) != 0)
+      throw Error(ErrorKind::kInvalid, fmt::format("{} is '{}'; start the ranks with `flux launch -n RANKS -- COMMAND`",
+                                                   variable, text ? text : "not set"));
+    return std::atoi(text + skip);
+  };
+  int const fd = number("FLUX_BOOTSTRAP", "fd:");
+  fcntl(fd, F_SETFD, FD_CLOEXEC);
+  return std::make_unique<LauncherBootstrap>(number("FLUX_RANK", ""), number("FLUX_WORLD_SIZE", ""), fd);
+}
+
+}  // namespace flux

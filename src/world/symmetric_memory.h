@@ -1,0 +1,34 @@
+#pragma once
+// Memory that every rank allocates alike and that every rank can reach: one block a rank.
+#include <memory>
+
+#include "flux/world.h"
+#include "tile/signal.h"
+
+namespace flux {
+
+enum class MemoryKind { kHeap, kSharedMemory };  // ranks are threads of one process; processes of one host
+
+class SymmetricMemory {
+ public:
+  /// Collective. Every rank's block has `bytes` bytes, is zeroed and aligned to a page, and stays mapped here until
+  /// this object goes, even if its owner died. Throws `Error{kDevice}` naming the bytes asked for.
+  static std::shared_ptr<SymmetricMemory> allocate(MemoryKind kind, Bootstrap& bootstrap, int64_t bytes,
+                                                   double limit_seconds);
+  virtual ~SymmetricMemory() = default;
+
+  std::byte* at(int rank) const { return blocks_.at(rank); }
+  /// The part of every block that begins at `offset`.
+  template <class T>
+  Symmetric<T> view(int64_t offset) const {
+    Symmetric<T> all;
+    for (int r = 0; r < kMaxRanks; ++r)
+      if (blocks_.base[r]) all.base[r] = reinterpret_cast<T*>(blocks_.base[r] + offset);
+    return all;
+  }
+
+ protected:
+  Symmetric<std::byte> blocks_;
+};
+
+}  // namespace flux

@@ -1,0 +1,167 @@
+#include "world/team.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+
+namespace flux {
+namespace {
+
+std::string_view describe(Awaited what) {
+  switch (what) {
+    case Awaited::kNothing: return "nothing";
+    case Awaited::kCredit: return "leave to reuse a buffer";
+    case Awaited::kRows: return "rows of the gathered input";
+    case Awaited::kPartial: return "partial sums";
+    case Awaited::kResult: return "summed rows";
+  }
+  return "?";
+}
+
+// A killed child stays a zombie until its parent looks; it is gone all the same.
+bool process_is_gone(int32_t pid) {
+  if (kill(pid, 0) != 0 && errno == ESRCH) return true;
+  std::ifstream stat(fmt::format("/proc/{}/stat", pid));
+  std::string line;
+  if (!std::getline(stat, line)) return false;
+  size_t const state = line.rfind(") ");
+  return state != std::string::npos && state + 2 < line.size() && (line[state + 2] == 'Z' || line[state + 2] == 'X');
+}
+
+}  // namespace
+
+Team::Team(std::unique_ptr<Bootstrap> bootstrap, MemoryKind kind, WorldOptions const& options)
+    : bootstrap_(std::move(bootstrap)), kind_(kind), options_(options) {
+  if (size() < 1 || size() > kMaxRanks)
+    throw Error(ErrorKind::kInvalid, fmt::format("{} ranks asked for; a world has 1 to {}", size(), kMaxRanks));
+  memory_ = allocate(sizeof(Control));
+  control(rank()).pid = getpid();
+  all_gather({});  // every control block is ready
+  watcher_ = std::thread([this] { watch_peers(); });
+}
+
+Team::~Team() {
+  stop_ = true;
+  watcher_.join();
+  store_release(&control(rank()).left, 1);
+}
+
+std::vector<std::string> Team::all_gather(std::string_view mine) {
+  return bootstrap_->all_gather(mine, options_.limit_seconds);
+}
+
+std::shared_ptr<SymmetricMemory> Team::allocate(int64_t bytes) {
+  return SymmetricMemory::allocate(kind_, *bootstrap_, bytes, options_.limit_seconds);
+}
+
+Watch Team::watch(Word call) const {
+  Watch w;
+  for (int r = 0; r < size(); ++r) w.abort.base[r] = &control(r).abort;
+  w.record = &control(rank()).record;
+  w.limit_ns = static_cast<int64_t>(options_.limit_seconds * 1e9);
+  w.rank = rank(), w.ranks = size(), w.call = call;
+  return w;
+}
+
+Watch Team::begin_call(int lane, Word digest) {
+  check();
+  Word const number = static_cast<Word>(calls_[lane].load() >> 32) + 1;
+  uint64_t const entry = uint64_t{number} << 32 | digest;
+  calls_[lane].store(entry);
+  for (int p = 0; p < size(); ++p) std::atomic_ref(control(p).calls[lane][rank()]).store(entry);
+  // Both sides post, then look: whoever comes second sees the other's entry here, the first one's watcher sees it
+  // later.
+  if (sees_other_call(lane)) check();
+  return watch(number);
+}
+
+bool Team::sees_other_call(int lane) {
+  uint64_t const mine = calls_[lane].load();
+  for (int p = 0; p < size(); ++p) {
+    uint64_t const theirs = std::atomic_ref(control(rank()).calls[lane][p]).load();
+    if (theirs >> 32 != mine >> 32 || theirs == mine) continue;
+    note_and_raise(Reason::kOtherCall, Awaited::kNothing, p, static_cast<Word>(theirs), static_cast<Word>(mine),
+                   static_cast<Word>(mine >> 32));
+    return true;
+  }
+  return false;
+}
+
+void Team::note_and_raise(Reason reason, Awaited what, int peer, Word seen, Word goal, Word call) {
+  Watch const w = watch(call);
+  note(w, what, peer, 0, seen, goal, 0);
+  raise_abort(w, reason);
+}
+
+void Team::fail() { raise_abort(watch(0), Reason::kFailed); }
+
+void Team::check() const {
+  Word const verdict = load_acquire(&control(rank()).abort);
+  if (verdict != 0) throw Error(ErrorKind::kTimeout, describe(verdict));
+}
+
+std::string Team::describe(Word verdict) const {
+  int const raiser = static_cast<int>(verdict & 0xff) - 1;
+  Record& r = control(raiser).record;
+  auto field = [](Word& word) { return load_acquire(&word); };
+  switch (static_cast<Reason>(verdict >> 8)) {
+    case Reason::kTimeout:
+      return fmt::format(
+          "rank {} waited {:.1f} s for {} from rank {} (call {}, row {}): its word holds {:#x} and needs {:#x}; every "
+          "rank "
+          "has stopped, make a new world",
+          raiser, field(r.since_ms) / 1000.0, flux::describe(static_cast<Awaited>(field(r.what))), field(r.peer),
+          field(r.call), field(r.row), field(r.seen), field(r.goal));
+    case Reason::kPeerGone:
+      return fmt::format(
+          "rank {} is gone (its process ended or left the world) while rank {} counted on it; every rank has "
+          "stopped, make a new world without it",
+          field(r.peer), raiser);
+    case Reason::kOtherCall:
+      return fmt::format(
+          "rank {} and rank {} make different calls at number {}: digest {:#x} against {:#x}; every rank must "
+          "call the same operators in the same order with the same sizes and plan",
+          raiser, field(r.peer), field(r.call), field(r.goal), field(r.seen));
+    case Reason::kFailed: return fmt::format("rank {} failed and ended the world; see its own message", raiser);
+    case Reason::kNone: break;
+  }
+  return fmt::format("the world was ended with verdict {:#x}", verdict);
+}
+
+void Team::watch_peers() {
+  for (int round = 0; !stop_; ++round) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    if (load_acquire(&control(rank()).abort) != 0) return;
+    for (int lane = 0; lane < kLanes; ++lane)
+      if (calls_[lane].load() != 0 && sees_other_call(lane)) return;
+    if (kind_ == MemoryKind::kSharedMemory && round % 5 == 0) {
+      for (int p = 0; p < size(); ++p) {
+        if (p == rank()) continue;
+        Record& record = control(rank()).record;
+        bool const left = load_acquire(&control(p).left) != 0;
+        bool const missed = load_acquire(&record.what) != 0 && load_acquire(&record.peer) == static_cast<Word>(p);
+        if (left ? !missed : !process_is_gone(control(p).pid)) continue;
+        note_and_raise(Reason::kPeerGone, Awaited::kNothing, p, 0, 0, 0);
+        return;
+      }
+    }
+    warn_of_long_wait();
+  }
+}
+
+void Team::warn_of_long_wait() {
+  Record& r = control(rank()).record;
+  Word const what = load_acquire(&r.what), since_ms = load_acquire(&r.since_ms);
+  if (what == 0 || since_ms < options_.warn_seconds * 1000) return;
+  std::string const wait = fmt::format("{} from rank {} (call {})", flux::describe(static_cast<Awaited>(what)),
+                                       load_acquire(&r.peer), load_acquire(&r.call));
+  if (wait == warned_) return;
+  warned_ = wait;
+  fmt::print(stderr, "flux: rank {} has waited {:.0f} s for {}; it gives up at {:.0f} s\n", rank(), since_ms / 1000.0,
+             wait, options_.limit_seconds);
+}
+
+}  // namespace flux

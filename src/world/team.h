@@ -1,0 +1,73 @@
+#pragma once
+// What the ranks of a world share: control words, memory, the log of calls, and one watcher a rank that notices what a
+// waiting rank cannot: a peer that is gone, a peer that makes another call, a wait that has become long.
+#include <array>
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "flux/world.h"
+#include "tile/signal.h"
+#include "world/copy_engine.h"
+#include "world/symmetric_memory.h"
+
+namespace flux {
+
+/// Calls on one lane come in the same order on every rank; a thread that calls operators beside another takes a lane of
+/// its own (a GPU stream, on GPUs).
+inline constexpr int kLanes = 8;
+
+class Team {
+ public:
+  Team(std::unique_ptr<Bootstrap> bootstrap, MemoryKind kind, WorldOptions const& options);
+  ~Team();
+
+  int rank() const { return bootstrap_->rank(); }
+  int size() const { return bootstrap_->size(); }
+  MemoryKind kind() const { return kind_; }
+  WorldOptions& options() { return options_; }
+  Bootstrap& bootstrap() { return *bootstrap_; }
+  LinkClock& link_clock() { return link_clock_; }
+
+  std::vector<std::string> all_gather(std::string_view mine);
+  std::shared_ptr<SymmetricMemory> allocate(int64_t bytes);
+  /// A number for a new operator, the same on every rank.
+  uint32_t next_operator() { return operators_++; }
+
+  /// Posts (number of the call on its lane, digest) to every peer. Throws where a peer is seen to make another call.
+  Watch begin_call(int lane, Word digest);
+  /// Throws the error that ended the world, if one did.
+  void check() const;
+  /// Ends the world for every rank: this rank failed for a reason of its own.
+  void fail();
+
+ private:
+  // One a rank, in symmetric memory. `calls` are the entries its peers posted: number << 32 | digest.
+  struct Control {
+    Word abort, left;
+    int32_t pid;
+    Record record;
+    uint64_t calls[kLanes][kMaxRanks];
+  };
+  Control& control(int rank) const { return *reinterpret_cast<Control*>(memory_->at(rank)); }
+  Watch watch(Word call) const;
+  void note_and_raise(Reason reason, Awaited what, int peer, Word seen, Word goal, Word call);
+  bool sees_other_call(int lane);
+  void watch_peers();
+  void warn_of_long_wait();
+  std::string describe(Word verdict) const;
+
+  std::unique_ptr<Bootstrap> bootstrap_;
+  MemoryKind kind_;
+  WorldOptions options_;
+  std::shared_ptr<SymmetricMemory> memory_;
+  LinkClock link_clock_;
+  uint32_t operators_ = 0;
+  std::array<std::atomic<uint64_t>, kLanes> calls_{};  // our own latest entry
+  std::string warned_;
+  std::atomic<bool> stop_{false};
+  std::thread watcher_;
+};
+
+}  // namespace flux

@@ -1,0 +1,58 @@
+#include "flux/world.h"
+
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "world/bootstrap.h"
+#include "world/team.h"
+
+namespace flux {
+
+World::World(std::unique_ptr<Team> team) : team_(std::move(team)) {}
+World::~World() = default;
+
+std::unique_ptr<World> World::processes(std::unique_ptr<Bootstrap> bootstrap, WorldOptions const& options) {
+  if (!bootstrap)
+    throw Error(ErrorKind::kInvalid,
+                "a world of processes needs a bootstrap; start the ranks with `flux launch` or mpirun");
+  return std::make_unique<World>(std::make_unique<Team>(std::move(bootstrap), MemoryKind::kSharedMemory, options));
+}
+
+int World::rank() const { return team_->rank(); }
+int World::size() const { return team_->size(); }
+std::string_view World::kind() const { return team_->kind() == MemoryKind::kHeap ? "threads" : "processes"; }
+Link World::link() const { return team_->options().link; }
+void World::set_link(Link link) { team_->options().link = link; }
+void World::barrier() { team_->all_gather({}); }
+std::vector<std::string> World::all_gather(std::string_view mine) { return team_->all_gather(mine); }
+void World::check() const { team_->check(); }
+
+void run_threads(int ranks, WorldOptions const& options, std::function<void(World&)> const& body) {
+  if (ranks < 1 || ranks > kMaxRanks)
+    throw Error(ErrorKind::kInvalid, "a world has 1 to 16 ranks, not " + std::to_string(ranks));
+  auto point = std::make_shared<MeetingPoint>(ranks);
+  std::mutex mutex;
+  std::exception_ptr first;
+  auto rank_body = [&](int rank) {
+    std::unique_ptr<World> world;
+    try {
+      world = std::make_unique<World>(
+          std::make_unique<Team>(std::make_unique<ThreadBootstrap>(point, rank, ranks), MemoryKind::kHeap, options));
+      body(*world);
+    } catch (...) {
+      {
+        std::lock_guard lock(mutex);
+        if (!first) first = std::current_exception();
+      }
+      point->cancel();
+      if (world) world->team().fail();
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int r = 0; r < ranks; ++r) threads.emplace_back(rank_body, r);
+  for (auto& thread : threads) thread.join();
+  if (first) std::rethrow_exception(first);
+}
+
+}  // namespace flux
