@@ -40,16 +40,24 @@ if(CCACHE_PROGRAM)
 endif()
 # What ptxas says of each kernel (registers, stack, spills) is kept beside its object, for the tests to read.
 list(PREPEND CMAKE_CUDA_COMPILER_LAUNCHER "${PROJECT_SOURCE_DIR}/cmake/ptxas-report")
+enable_language(CUDA)
+if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know yet that nvcc 12 knows C++20
+  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+  set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+endif()
 set(CMAKE_CUDA_STANDARD 20)
 set(CMAKE_CUDA_STANDARD_REQUIRED ON)
-enable_language(CUDA)
 find_package(CUDAToolkit REQUIRED)
 set(FLUX_CUDA_FOUND ON)
 message(STATUS "CUDA: ${FLUX_NVCC} ${CMAKE_CUDA_COMPILER_VERSION} for ${FLUX_CUDA_ARCHITECTURES}, "
                "CUTLASS in ${FLUX_CUTLASS_INCLUDE}")
 
-add_library(flux_cutlass INTERFACE)
-target_include_directories(flux_cutlass SYSTEM INTERFACE "${FLUX_CUTLASS_INCLUDE}")
+# What every .cu file is compiled with, and CUTLASS.
+add_library(flux_nvcc INTERFACE)
+target_include_directories(flux_nvcc SYSTEM INTERFACE "${FLUX_CUTLASS_INCLUDE}")
+target_compile_options(flux_nvcc INTERFACE
+  "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;--expt-extended-lambda;-Xptxas=-v;-Xcompiler=-Wall,-Werror;-Werror=all-warnings>")
+target_link_libraries(flux_nvcc INTERFACE CUDA::cudart_static)
 
 # "90a-real" -> -gencode arch=compute_90a,code=sm_90a; "90-virtual" -> PTX alone; "90" -> both.
 function(flux_gencode result)
@@ -68,7 +76,7 @@ endfunction()
 
 # flux_add_kernels(<name> [CHIPS <chip>...] SOURCES <file.cu>...): kernels of one engine, linked into libflux.
 # CHIPS (for example 90a) keeps those of FLUX_CUDA_ARCHITECTURES that the engine can use; without it, all. An engine
-# that keeps none is left out. Otherwise host code sees FLUX_WITH_<NAME>=1.
+# that keeps none is left out. Otherwise the library's host code sees FLUX_WITH_<NAME>=1.
 function(flux_add_kernels name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "CHIPS;SOURCES")
   set(architectures ${FLUX_CUDA_ARCHITECTURES})
@@ -83,10 +91,10 @@ function(flux_add_kernels name)
   flux_gencode(gencode ${architectures})
   add_library(flux_${name} OBJECT ${arg_SOURCES})
   target_include_directories(flux_${name} PRIVATE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src")
-  target_compile_options(flux_${name} PRIVATE ${gencode} --expt-relaxed-constexpr --expt-extended-lambda
-                         -Xptxas=-v -Xcompiler=-Wall,-Werror "SHELL:--Werror all-warnings")
-  target_link_libraries(flux_${name} PRIVATE flux_cutlass CUDA::cudart_static)
+  target_compile_options(flux_${name} PRIVATE ${gencode})
+  target_link_libraries(flux_${name} PRIVATE flux_nvcc)
   string(TOUPPER ${name} upper)
   target_sources(flux PRIVATE $<TARGET_OBJECTS:flux_${name}>)
-  target_compile_definitions(flux PUBLIC FLUX_WITH_${upper}=1)
+  target_link_libraries(flux PRIVATE CUDA::cudart_static)
+  target_compile_definitions(flux PRIVATE FLUX_WITH_${upper}=1)
 endfunction()

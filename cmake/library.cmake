@@ -21,7 +21,6 @@ function(flux_add_library name)
   add_library(${name} SHARED ${flux_sources} "${FLUX_VERSION_SOURCE}")
   add_dependencies(${name} flux_version)
   target_include_directories(${name} PUBLIC "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src")
-  target_compile_features(${name} PUBLIC cxx_std_20)
   target_link_libraries(${name} PUBLIC flux_compiler Threads::Threads
                         PRIVATE Eigen3::Eigen fmt::fmt nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
   set_target_properties(${name} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})

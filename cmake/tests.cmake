@@ -1,8 +1,8 @@
-# Tests, examples and benchmarks, for as many rooms as there are. `ctest` runs one process per room; with
-# FLUX_TEST_RESULTS set to a folder, each leaves a JUnit file there with its single cases.
+# Tests, examples and benchmarks, for as many rooms as there are. `ctest` runs one process per room, which leaves its
+# single cases in results/<room>.xml (JUnit); scripts/summary.py counts them.
 find_package(GTest REQUIRED)
 find_package(benchmark QUIET)
-find_package(Python3 REQUIRED COMPONENTS Interpreter)
+set(results ${PROJECT_BINARY_DIR}/results)
 
 # flux_add_test_room(<room> <library> [flags...]): test/<room>/*.cc as one executable. A room may have a main of its own.
 function(flux_add_test_room room library)
@@ -25,7 +25,8 @@ function(flux_add_test_room room library)
     target_compile_definitions(test_${room} PRIVATE FLUX_CLI="$<TARGET_FILE:flux_cli>")
     add_dependencies(test_${room} flux_cli)
   endif()
-  add_test(NAME ${room} COMMAND test_${room} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  add_test(NAME ${room} COMMAND test_${room} --gtest_output=xml:${results}/${room}.xml
+           WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${room} PROPERTIES TIMEOUT 300)
 endfunction()
 
@@ -95,9 +96,21 @@ if(benchmark_sources AND benchmark_FOUND)
   target_link_libraries(flux_benchmark PRIVATE flux Eigen3::Eigen benchmark::benchmark_main)
 endif()
 
-# Rules of the house, and files formatted, read from the sources alone.
-file(GLOB house_tests CONFIGURE_DEPENDS test/house/*_test.py)
-if(house_tests)
-  add_test(NAME house COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/test/house/run.py
-           --build ${PROJECT_BINARY_DIR})
+# Python tests test/<room>/*_test.py, among them the rules of the house; they need pytest, which scripts/setup.sh puts
+# into .venv.
+find_program(FLUX_PYTHON python3 PATHS ${PROJECT_SOURCE_DIR}/.venv/bin NO_DEFAULT_PATH)
+find_program(FLUX_PYTHON python3)
+execute_process(COMMAND ${FLUX_PYTHON} -c "import pytest" RESULT_VARIABLE no_pytest ERROR_QUIET)
+file(GLOB python_rooms RELATIVE ${PROJECT_SOURCE_DIR}/test CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/test/*/*_test.py)
+list(TRANSFORM python_rooms REPLACE "/.*" "")
+list(REMOVE_DUPLICATES python_rooms)
+if(no_pytest AND python_rooms)
+  message(STATUS "Tests: without ${python_rooms}, no pytest found (scripts/setup.sh test brings it)")
+  set(python_rooms)
 endif()
+foreach(room IN LISTS python_rooms)
+  add_test(NAME python_${room} COMMAND ${FLUX_PYTHON} -B -m pytest -q -p no:cacheprovider
+           ${PROJECT_SOURCE_DIR}/test/${room} --junitxml=${results}/python_${room}.xml)
+  set_tests_properties(python_${room} PROPERTIES TIMEOUT 300
+                       ENVIRONMENT "FLUX_BUILD_DIR=${PROJECT_BINARY_DIR};FLUX_CLI=${PROJECT_BINARY_DIR}/flux")
+endforeach()

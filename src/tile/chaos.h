@@ -1,7 +1,9 @@
 #pragma once
-// Hazards the tests plant. In a product build both functions vanish; the chaos build (FLUX_CHAOS) plants the one bug
-// that the environment names and delays words at random, to show that the tests would catch it. Each bug stands where
-// its kind of mistake would be made.
+// Hazards the tests plant. In a product build both functions vanish; the chaos build (FLUX_CHAOS) plants one bug and
+// delays words at random, to show that the tests would catch it. Each bug stands where its kind of mistake would be
+// made. Included by tile/signal.h, which says what FLUX_HD is.
+#include <type_traits>
+
 namespace flux {
 
 enum class Bug {
@@ -18,15 +20,16 @@ enum class Bug {
   kSumOrder,             // partials added in another order than by rank
 };
 
-#if defined(FLUX_CHAOS) && !defined(__CUDACC__)
-bool planted(Bug bug);
+#if defined(FLUX_CHAOS)
+/// Plants `bug` for the rest of this process, in place of the one that the environment variable FLUX_BUG numbers.
+void plant(Bug bug);
+bool is_planted(Bug bug);
+constexpr bool planted(Bug bug) { return !std::is_constant_evaluated() && is_planted(bug); }
+/// Now and then lets other threads go first.
 void jitter();
-#elif defined(__CUDACC__)
-__host__ __device__ constexpr bool planted(Bug) { return false; }
-__host__ __device__ constexpr void jitter() {}
 #else
-constexpr bool planted(Bug) { return false; }
-constexpr void jitter() {}
+FLUX_HD constexpr bool planted(Bug) { return false; }
+FLUX_HD constexpr void jitter() {}
 #endif
 
 }  // namespace flux

@@ -7,8 +7,6 @@
 // before, the waiter reads after.
 #include <cstdint>
 
-#include "tile/chaos.h"
-
 #if defined(__CUDACC__)
 #define FLUX_HD __host__ __device__
 #else
@@ -17,6 +15,8 @@
 #include <chrono>
 #include <thread>
 #endif
+
+#include "tile/chaos.h"  // uses FLUX_HD
 
 namespace flux {
 
