@@ -111,6 +111,9 @@ if(no_pytest AND python_rooms)
   message(STATUS "Tests: without ${python_rooms}, no pytest found (scripts/setup.sh test brings it)")
   set(python_rooms)
 endif()
+if(FLUX_SANITIZE)
+  list(REMOVE_ITEM python_rooms house)  # reads sources, not programs
+endif()
 foreach(room IN LISTS python_rooms)
   add_test(NAME python_${room} COMMAND ${FLUX_PYTHON} -B -m pytest -q -p no:cacheprovider
            ${PROJECT_SOURCE_DIR}/test/${room} --junitxml=${results}/python_${room}.xml)
