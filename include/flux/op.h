@@ -12,7 +12,7 @@
 
 namespace flux {
 
-class Timeline;
+struct Timeline;
 
 /// One weight of a column-parallel layer.
 struct Linear {
@@ -21,6 +21,7 @@ struct Linear {
   Tensor bias;    ///< [1, n_r] or none
   WeightLayout layout = WeightLayout::kOutIn;
   Activation activation = Activation::kNone;
+  bool gated = false;
 };
 
 /// y = act(all_gather(x) · wᵀ + bias), the gather hidden behind the GEMM. Source: the FLUX paper, section 4.2.

@@ -35,6 +35,7 @@ struct Plan {
   RouteKind route = RouteKind::kPush;
   bool wide_slots = false;  ///< partial sums travel in fp32 whatever the dtype
   Shots shots = Shots::kTwoShot;
+  int lane = 0;  ///< operators called side by side, each in a thread or stream of its own, take lanes of their own
 
   bool operator==(Plan const&) const = default;
 };

@@ -21,12 +21,13 @@ enum class WeightLayout { kOutIn, kInOut };
 std::string_view name(WeightLayout layout);  ///< `[out,in]`, `[in,out]`
 WeightLayout parse_weight_layout(std::string_view text);
 
-/// Applied by the epilogue of AG+GEMM. `kGatedSilu` and `kGatedGelu` read gate and up out of one weight, gate first,
-/// and halve the output's columns: y = act(x gateᵀ) * (x upᵀ). `kGelu` is the erf form, `kGeluTanh` the tanh form.
-enum class Activation { kNone, kGelu, kGeluTanh, kSilu, kRelu, kGatedSilu, kGatedGelu };
-std::string_view name(Activation activation);
+/// Applied by the epilogue of AG+GEMM. `kGelu` is the erf form, `kGeluTanh` the tanh form, `kQuickGelu`
+/// x·sigmoid(1.702x). A gated layer multiplies act(gate) by up, both read out of one weight, gate first, and halves the
+/// output's columns.
+enum class Activation { kNone, kRelu, kGelu, kGeluTanh, kQuickGelu, kSilu };
+std::string_view name(Activation activation);  ///< `none`, `relu`, `gelu`, `gelu_tanh`, `quick_gelu`, `silu`
+/// Also takes the Hugging Face words (`gelu_new`, `gelu_pytorch_tanh`, `swish`). Throws `Error{kInvalid}`.
 Activation parse_activation(std::string_view text);
-constexpr bool is_gated(Activation a) { return a == Activation::kGatedSilu || a == Activation::kGatedGelu; }
 
 /// The part of `total` that a rank owns: rank r of W has [begin, begin + size). Rows (unit 1) are divided as
 /// ⌊r·total/W⌋; n and k (unit 8) likewise in units of 8 elements.

@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <string_view>
 
+#include "flux/tensor.h"
+
 namespace flux {
 
 /// A file that appears whole or not at all. Bytes go to a temporary file in the same folder; commit() puts it in place
@@ -19,6 +21,7 @@ class AtomicFile {
   /// Throws Error{kDevice} if the disk is full or fails.
   void write(void const* data, size_t bytes);
   void write(std::string_view text) { write(text.data(), text.size()); }
+  void write(Tensor const& matrix);  ///< its rows, one behind the other
 
   /// Brings all bytes to the disk, then renames. Call it once, last.
   void commit();

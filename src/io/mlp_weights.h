@@ -2,19 +2,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "flux/tensor.h"
-#include "io/safetensors.h"
+#include "io/activation.h"
+#include "io/checkpoint.h"
 
 namespace flux {
-
-/// What stands between the two multiplications of an MLP.
-enum class Activation { kRelu, kGelu, kGeluTanh, kQuickGelu, kSilu };
-
-std::string_view name(Activation activation);  ///< "relu", "gelu", "gelu_tanh", "quick_gelu", "silu"
-/// Also takes the Hugging Face words ("gelu_new", "gelu_pytorch_tanh", "swish"). Throws Error{kInvalid}.
-Activation parse_activation(std::string_view text);
 
 /// Which MLP of a checkpoint is meant.
 struct MlpChoice {
@@ -29,7 +22,8 @@ struct MlpChoice {
 };
 
 /// An MLP: down(activation(up(x))), or gated: down(activation(gate(x)) * up(x)). All tensors view the checkpoint and
-/// live as long as it; all have one dtype. `in_out` says how the weights are stored:
+/// live as long as it (unaligned where its file is: see aligned() in owned_tensor.h); all have one dtype. `in_out` says
+/// how the weights are stored:
 ///   false  up, gate [intermediate, hidden], down [hidden, intermediate]   (torch.nn.Linear)
 ///   true   up, gate [hidden, intermediate], down [intermediate, hidden]   (GPT-2's Conv1D)
 struct MlpWeights {
@@ -39,8 +33,8 @@ struct MlpWeights {
   bool in_out = false;
   Activation activation = Activation::kGelu;
   int64_t hidden = 0, intermediate = 0;
-  std::string family;  ///< "llama", "gpt2", ..., or "explicit"
-  std::string up_name, down_name;
+  std::string family;              ///< "llama", "gpt2", ..., or "explicit"
+  std::string up_name, down_name;  ///< of the tensors, for people to read
 
   bool gated() const { return static_cast<bool>(gate); }
 };

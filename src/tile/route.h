@@ -139,7 +139,7 @@ struct Ring {
   /// The ring of a band starts behind its owner.
   FLUX_HD constexpr bool starts(Place band) const { return band.rank == left(); }
   FLUX_HD constexpr Write write(Place band) const {
-    return starts(band) && shards().ranks > 1 ? Write::kStore : shards().ranks == 1 ? Write::kStore : Write::kRelay;
+    return starts(band) ? Write::kStore : Write::kRelay;
   }
   FLUX_HD bool wait(Place band, int64_t first) const {
     if (write(band) == Write::kStore) return true;
@@ -148,7 +148,11 @@ struct Ring {
   }
   FLUX_HD constexpr bool announces() const { return true; }
   FLUX_HD void announce(Place band) const {
-    if (out.last(band)) out.tell(band.rank == rank ? rank : right(), band.rank, band);
+    if (!out.last(band)) return;
+    if (band.rank == rank)
+      out.tell(rank, left(), band);  // the sum is whole: in the word that the left neighbour never uses
+    else
+      out.tell(right(), band.rank, band);
   }
 };
 

@@ -52,7 +52,7 @@ void CopyEngine::serve() {
 void CopyEngine::perform(Batch const& batch) {
   using std::chrono::nanoseconds;
   for (Transfer const& t : batch.transfers) {
-    if (t.after && !await(t.after, t.goal, batch.watch, t.awaited, t.peer, t.row)) return;
+    if (t.after && !await(t.after, t.goal, batch.watch, t.awaited, t.awaited_from, t.row)) return;
     if (aborted(batch.watch)) return;
     int64_t const begin = now_ns();
     if (t.clear_after) store_release(t.after, 0);

@@ -20,8 +20,9 @@ struct Transfer {
   Word* after = nullptr;  // wait for this word of ours first
   Word goal = 0;          // its value, and that of `set`
   bool clear_after = false;
-  Awaited awaited = Awaited::kNothing;  // what `after` stands for, and whose
-  int peer = 0;
+  Awaited awaited = Awaited::kNothing;  // what `after` stands for, and whose act it is
+  int awaited_from = 0;
+  int peer = -1;    // where the rows arrive, -1: here
   int64_t row = 0;  // global row, for the timeline and for errors
   std::byte* to = nullptr;
   std::byte const* from = nullptr;
@@ -76,6 +77,16 @@ class CopyEngine {
   bool busy_ = false, stop_ = false;
   LinkClock& clock_;
   std::thread thread_;
+};
+
+/// Whatever way a call ends, its copies are over before what they refer to goes away.
+class DrainAtEnd {
+ public:
+  explicit DrainAtEnd(CopyEngine& engine) : engine_(engine) {}
+  ~DrainAtEnd() { engine_.drain(); }
+
+ private:
+  CopyEngine& engine_;
 };
 
 }  // namespace flux

@@ -2,6 +2,7 @@
 
 #include <Eigen/Core>
 #include <atomic>
+#include <bit>
 #include <cstring>
 #include <type_traits>
 
@@ -52,10 +53,7 @@ void add_atomically(T const* from, void* to, DType dtype, int64_t count) {
       std::atomic_ref<Bits> cell(at[i]);
       Bits seen = cell.load(std::memory_order_relaxed), wanted;
       do {
-        S value;
-        std::memcpy(&value, &seen, sizeof value);
-        value = static_cast<S>(static_cast<T>(value) + from[i]);
-        std::memcpy(&wanted, &value, sizeof value);
+        wanted = std::bit_cast<Bits>(static_cast<S>(static_cast<T>(std::bit_cast<S>(seen)) + from[i]));
       } while (!cell.compare_exchange_weak(seen, wanted, std::memory_order_relaxed));
     }
   });

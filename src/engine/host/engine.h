@@ -24,6 +24,7 @@ struct Launch {
   int block_m = 128, block_n = 256;
   Tensor bias;
   Activation activation = Activation::kNone;
+  bool gated = false;
 
   int tiles_n() const { return static_cast<int>((columns + block_n - 1) / block_n); }
 };
@@ -42,7 +43,7 @@ class Engine {
 
   Engine(Launch const& launch, int worker, int workers, std::vector<Stamp>* stamps)
       : launch_(launch), worker_(worker), workers_(workers), stamps_(stamps) {
-    size_t const width = launch.block_n * (is_gated(launch.activation) ? 2 : 1);
+    size_t const width = launch.block_n * (launch.gated ? 2 : 1);
     accumulator_.resize(launch.block_m * width);
     stride_ = static_cast<int64_t>(width);
   }
@@ -67,13 +68,13 @@ class Engine {
     void const* rows = element(launch_.a.at(from.rank), launch_.weight.dtype, from.row * launch_.a_stride + k.first);
     a_ = widened(rows, launch_.a_stride, tile.rows, k.count, a_panel_);
     b_ = weight_block(tile, k, 0, b_panel_);
-    if (is_gated(launch_.activation)) up_ = weight_block(tile, k, launch_.columns, up_panel_);
+    if (launch_.gated) up_ = weight_block(tile, k, launch_.columns, up_panel_);
   }
 
   void multiply(Tile tile, Rows k) {
     int64_t const n = width(tile);
     multiply_add(a_, b_, launch_.layout, accumulator_.data(), stride_, tile.rows, n, k.count);
-    if (is_gated(launch_.activation))
+    if (launch_.gated)
       multiply_add(a_, up_, launch_.layout, accumulator_.data() + launch_.block_n, stride_, tile.rows, n, k.count);
   }
 
@@ -84,9 +85,9 @@ class Engine {
       if (launch_.bias) {
         row_.resize(launch_.block_n);
         add_bias(row, column, n);
-        if (is_gated(launch_.activation)) add_bias(row + launch_.block_n, launch_.columns + column, n);
+        if (launch_.gated) add_bias(row + launch_.block_n, launch_.columns + column, n);
       }
-      activate(launch_.activation, row, row + launch_.block_n, n);
+      activate(launch_.activation, row, launch_.gated ? row + launch_.block_n : nullptr, n);
       if (write == Write::kRelay) add(row, launch_.inbox, (tile.row + skip + i) * launch_.c_stride + column, n);
       void* const out = element(launch_.c.at(to.rank), launch_.c_dtype, (to.row + i) * launch_.c_stride + column);
       if (write == Write::kAdd)

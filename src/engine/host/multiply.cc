@@ -32,17 +32,16 @@ void activate(Activation activation, T* data, T const* up, int64_t count) {
   Map<Eigen::Array<T, Dynamic, 1>> x(data, count);
   T const half = T(0.5);
   switch (activation) {
-    case Activation::kNone: return;
-    case Activation::kRelu: x = x.max(T(0)); return;
-    case Activation::kGelu:
-    case Activation::kGatedGelu: x = half * x * (T(1) + (x * T(0.70710678118654752440)).erf()); break;
+    case Activation::kNone: break;
+    case Activation::kRelu: x = x.max(T(0)); break;
+    case Activation::kGelu: x = half * x * (T(1) + (x * T(0.70710678118654752440)).erf()); break;
     case Activation::kGeluTanh:
       x = half * x * (T(1) + (T(0.79788456080286535588) * (x + T(0.044715) * x.cube())).tanh());
       break;
-    case Activation::kSilu:
-    case Activation::kGatedSilu: x = x / (T(1) + (-x).exp()); break;
+    case Activation::kQuickGelu: x = x / (T(1) + (T(-1.702) * x).exp()); break;
+    case Activation::kSilu: x = x / (T(1) + (-x).exp()); break;
   }
-  if (is_gated(activation)) x *= Map<Eigen::Array<T, Dynamic, 1> const>(up, count);
+  if (up) x *= Map<Eigen::Array<T, Dynamic, 1> const>(up, count);
 }
 
 template void multiply_add(Operand<float>, Operand<float>, WeightLayout, float*, int64_t, int64_t, int64_t, int64_t);

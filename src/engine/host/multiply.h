@@ -19,7 +19,7 @@ template <class T>
 void multiply_add(Operand<T> a, Operand<T> b, WeightLayout layout, T* c, int64_t c_stride, int64_t m, int64_t n,
                   int64_t k);
 
-/// x = act(x), and for the gated ones x = act(x) * up. `count` elements.
+/// x = act(x), times `up` where it is given. `count` elements.
 template <class T>
 void activate(Activation activation, T* x, T const* up, int64_t count);
 

@@ -1,0 +1,76 @@
+#include "op/channel.h"
+
+#include <fmt/format.h>
+
+namespace flux {
+namespace {
+
+constexpr Word kGranted = 1;
+constexpr int64_t kLine = 128;  // bytes: words and data never share a cache line
+
+int64_t padded(int64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
+
+// FNV-1a: the same on every rank, which std::hash does not promise.
+uint64_t hash(std::string_view text, uint64_t seed = 14695981039346656037ull) {
+  for (unsigned char c : text) seed = (seed ^ c) * 1099511628211ull;
+  return seed;
+}
+
+}  // namespace
+
+int64_t Channel::bytes(int64_t words, int64_t data_bytes) {
+  return kBuffers * (padded(kCreditBytes + words * int64_t{sizeof(Word)}) + padded(data_bytes));
+}
+
+Channel::Channel(Team& team, std::string_view description, int64_t words, int64_t data_bytes, int lane)
+    : team_(team),
+      description_(hash(fmt::format("{} #{}", description, team.next_operator()))),
+      words_(words),
+      data_offset_(
+          padded(kCreditBytes + (planted(Bug::kFlagArrayTooSmall) ? words / 4 : words) * int64_t{sizeof(Word)})),
+      buffer_bytes_(data_offset_ + padded(data_bytes)),
+      lane_(lane),
+      copies_(team.link_clock()) {
+  if (lane < 0 || lane >= kLanes)
+    throw Error(ErrorKind::kInvalid, fmt::format("lane {} does not exist; lanes are 0 to {}", lane, kLanes - 1));
+  auto const all = team.all_gather(fmt::format("{}", description_));
+  for (int r = 0; r < team.size(); ++r)
+    if (all[r] != all[team.rank()])
+      throw Error(
+          ErrorKind::kInvalid,
+          fmt::format("rank {} and rank {} construct different operators ({} here); every rank must construct the same "
+                      "ones in the same order",
+                      team.rank(), r, description));
+  memory_ = team.allocate(kBuffers * buffer_bytes_);
+  for (int b = 0; b < kBuffers; ++b)
+    for (int p = 0; p < team.size(); ++p) store_release(credit({b, 0, {}}, team.rank(), p), kGranted);
+  team.all_gather({});  // no rank calls before all credits stand
+}
+
+Call Channel::begin(std::string_view sizes) {
+  Call call;
+  call.buffer = static_cast<int>(calls_++ % kBuffers);
+  uint64_t const digest = hash(sizes, description_) + call.buffer;
+  call.digest = static_cast<Word>(digest ^ digest >> 32);
+  if (call.digest == 0) call.digest = 1;
+  call.watch = team_.begin_call(lane_, call.digest);
+  for (int p = 0; p < team_.size() && !planted(Bug::kNoCredit); ++p) {
+    if (p == team_.rank()) continue;
+    Word* const word = credit(call, team_.rank(), p);
+    if (!await(word, kGranted, call.watch, Awaited::kCredit, p, 0)) team_.check();
+    store_release(word, 0);  // before any word of this call is set at p, so before p can grant it again
+  }
+  return call;
+}
+
+void Channel::finish(Call const& call) {
+  copies_.drain();  // our copy engine reads this buffer too
+  team_.check();    // the abort word is read after the last input: no result of a broken exchange leaves
+  int const rank = team_.rank();
+  Word* const words = this->words(call).at(rank);
+  for (int64_t i = 0; i < words_ && !planted(Bug::kStaleDigest); ++i) store_release(words + i, 0);
+  for (int p = 0; p < team_.size(); ++p)
+    if (p != rank) store_release(credit(call, p, rank), kGranted);
+}
+
+}  // namespace flux

@@ -1,0 +1,49 @@
+#pragma once
+// Arguments are checked before anything starts; a message says what was given and what is allowed.
+#include <fmt/format.h>
+
+#include "flux/problem.h"
+
+namespace flux {
+
+template <class... Args>
+void require(bool ok, fmt::format_string<Args...> format, Args&&... args) {
+  if (!ok) throw Error(ErrorKind::kInvalid, fmt::format(format, std::forward<Args>(args)...));
+}
+
+inline void require_matrix(std::string_view what, Tensor const& t, DType dtype, int64_t rows, int64_t columns) {
+  require(t.dtype == dtype, "{} is {}; this operator was made for {}", what, name(t.dtype), name(dtype));
+  require(t.rows == rows && t.columns == columns, "{} is [{}, {}]; this call needs [{}, {}]", what, t.rows, t.columns,
+          rows, columns);
+  require(t.rows <= 1 || t.stride >= t.columns, "{} has rows {} elements apart; rows of {} elements must not overlap",
+          what, t.stride, t.columns);
+  require(t.data != nullptr || rows * columns == 0, "{} has no data", what);
+  require(reinterpret_cast<uintptr_t>(t.data) % static_cast<uintptr_t>(size_of(dtype)) == 0,
+          "{} starts at an address that is no multiple of its element size {}", what, size_of(dtype));
+}
+
+inline void require_optional(std::string_view what, Tensor const& t, DType dtype, int64_t rows, int64_t columns) {
+  if (t) require_matrix(what, t, dtype, rows, columns);
+}
+
+/// x [m, k_r] and weight [n, k_r] or [k_r, n] of GEMM+RS and GEMM+AR.
+inline void require_row_parallel(int64_t m, int64_t max_m, int64_t n, DType dtype, Tensor const& x,
+                                 Tensor const& weight, WeightLayout layout) {
+  require(m >= 0 && m <= max_m, "m is {}; this operator was made for 0 to {} rows", m, max_m);
+  bool const out_in = layout == WeightLayout::kOutIn;
+  int64_t const k = out_in ? weight.columns : weight.rows;
+  require_matrix("the weight", weight, dtype, out_in ? n : k, out_in ? k : n);
+  require_matrix("x", x, dtype, m, k);
+}
+
+/// What the sums end in: `rows` rows of n.
+inline void require_summed(int64_t rows, int64_t n, DType dtype, Tensor const& out, SumEpilogue const& e) {
+  require_matrix("the output", out, dtype, rows, n);
+  require_optional("the bias", e.bias, dtype, 1, n);
+  require_optional("the residual", e.residual, dtype, rows, n);
+  require_optional("the norm's weight", e.norm_weight, dtype, 1, n);
+  require(!e.normed || e.norm_weight, "a normed output is given without the norm's weight");
+  if (e.norm_weight) require_matrix("the normed output", e.normed, dtype, rows, n);
+}
+
+}  // namespace flux

@@ -1,0 +1,59 @@
+#pragma once
+// The way of partial sums: every rank multiplies all rows with its part of k, and each row's partials meet at its owner
+// (GEMM+RS, two-shot GEMM+AR) or at every rank (one-shot GEMM+AR).
+#include <vector>
+
+#include "engine/host/run.h"
+#include "flux/op.h"
+#include "op/channel.h"
+#include "op/recording.h"
+
+namespace flux {
+
+class PartialSums {
+ public:
+  /// How partials travel. `kBroadcast` is the one-shot all-reduce.
+  enum class Way { kPush, kStage, kSum, kRing, kBroadcast };
+  static Way way_of(Plan const& plan);
+
+  PartialSums(Team& team, int64_t max_m, int64_t n, DType dtype, Plan const& plan, Way way);
+
+  /// Words and bytes a buffer needs for them.
+  static int64_t words(int64_t max_m, int ranks, Plan const& plan, Way way);
+  static int64_t data_bytes(int64_t max_m, int64_t n, DType dtype, int ranks, Plan const& plan, Way way);
+
+  /// Multiplies x · weight and sends the tiles on their way. Returns when all of ours are stored; their words may
+  /// follow.
+  void multiply(Channel& channel, Call const& call, int64_t m, Tensor const& x, Tensor const& weight,
+                WeightLayout layout, Recording& recording);
+
+  /// Calls take(worker, slots, band) for each band that is summed here, on the workers, as soon as its partials are
+  /// here: `slots` in rank order, each [rows summed here, n]; band.row counts rows summed here, from 0.
+  void sum(Channel& channel, Call const& call, Recording& recording,
+           std::function<void(int, std::span<Tensor const>, Place)> const& take);
+
+  Shards shards() const { return bands_.shards; }
+  host::Workers& workers() { return workers_; }
+  DType slot_dtype() const { return slot_dtype_; }
+
+ private:
+  static BandWords bands(int64_t m, int ranks, Plan const& plan, Way way);
+  Tensor slot(Channel& channel, Call const& call, int source) const;
+  std::vector<Transfer> departures(Channel& channel, Call const& call) const;
+  Announcer announcer(Channel& channel, Call const& call, bool departs);
+
+  Team& team_;
+  int64_t n_;
+  DType slot_dtype_;
+  Plan plan_;
+  Way way_;
+  host::Workers workers_;
+  std::vector<Word> counts_;        // tiles stored of each band of each owner
+  std::vector<Word> departed_;      // per destination: words our copy engine waits for
+  std::vector<std::byte> staging_;  // Stage: our partials of all rows
+  std::vector<std::byte> zeros_;    // one row
+  BandWords bands_;                 // of the call under way
+  int64_t slot_rows_ = 0;
+};
+
+}  // namespace flux

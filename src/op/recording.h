@@ -1,0 +1,34 @@
+#pragma once
+// What the parts of a call say of their times, brought into one timeline.
+#include <mutex>
+#include <vector>
+
+#include "engine/host/engine.h"
+#include "trace/timeline.h"
+#include "world/copy_engine.h"
+
+namespace flux {
+
+class Recording {
+ public:
+  /// `timeline` may be null: then nothing is kept. `feeds`: what this operator's copies bring.
+  Recording(Timeline* timeline, int rank, int workers, SpanKind feeds);
+  /// Adds the spans to the timeline. Every copy has been drained.
+  void close();
+
+  std::vector<std::vector<host::Stamp>>* stamps() { return timeline_ ? &stamps_ : nullptr; }
+  std::vector<TransferSpan>* copies() { return timeline_ ? &copies_ : nullptr; }
+  /// A worker's span of another kind. From any worker.
+  void add(int worker, SpanKind kind, int64_t begin_ns, int64_t row, int64_t rows);
+
+ private:
+  Timeline* timeline_;
+  int rank_, workers_;
+  SpanKind feeds_;
+  std::vector<std::vector<host::Stamp>> stamps_;
+  std::vector<TransferSpan> copies_;
+  std::mutex mutex_;
+  std::vector<Span> others_;
+};
+
+}  // namespace flux
