@@ -12,46 +12,11 @@
 namespace flux {
 namespace {
 
-struct Word {
-  std::string_view word;
-  Activation activation;
-};
-
-/// The first word of each is FLUX's own name, the others are Hugging Face's.
-constexpr Word kWords[] = {
-    {"relu", Activation::kRelu},
-    {"gelu", Activation::kGelu},
-    {"gelu_tanh", Activation::kGeluTanh},
-    {"quick_gelu", Activation::kQuickGelu},
-    {"silu", Activation::kSilu},
-    {"gelu_python", Activation::kGelu},
-    {"gelu_new", Activation::kGeluTanh},
-    {"gelu_fast", Activation::kGeluTanh},
-    {"gelu_pytorch_tanh", Activation::kGeluTanh},
-    {"gated-gelu", Activation::kGeluTanh},  // T5 means the approximation
-    {"swish", Activation::kSilu},
-    {"gated-silu", Activation::kSilu},
-};
-
 /// Under which keys the model families keep it.
 constexpr char const* kKeys[] = {"hidden_activation", "hidden_act",   "activation_function",
                                  "activation",        "dense_act_fn", "feed_forward_proj"};
 
 }  // namespace
-
-std::string_view name(Activation activation) {
-  for (Word const& word : kWords)
-    if (word.activation == activation) return word.word;
-  return "?";
-}
-
-Activation parse_activation(std::string_view text) {
-  for (Word const& word : kWords)
-    if (word.word == text) return word.activation;
-  throw Error(
-      ErrorKind::kInvalid,
-      fmt::format("{} is no known activation; allowed are relu, gelu, gelu_tanh, quick_gelu and silu", quote(text)));
-}
 
 std::optional<Activation> configured_activation(std::filesystem::path const& folder) {
   std::filesystem::path const path = folder / "config.json";

@@ -71,7 +71,7 @@ std::string_view name(Activation activation) {
   return "?";
 }
 Activation parse_activation(std::string_view text) {
-  return parse<Activation, 10>(text, "activation",
+  return parse<Activation, 13>(text, "activation",
                                {{{"none", Activation::kNone},
                                  {"relu", Activation::kRelu},
                                  {"gelu", Activation::kGelu},
@@ -81,7 +81,10 @@ Activation parse_activation(std::string_view text) {
                                  {"gelu_new", Activation::kGeluTanh},
                                  {"gelu_pytorch_tanh", Activation::kGeluTanh},
                                  {"gelu_fast", Activation::kGeluTanh},
-                                 {"swish", Activation::kSilu}}},
+                                 {"swish", Activation::kSilu},
+                                 {"gelu_python", Activation::kGelu},
+                                 {"gated-gelu", Activation::kGeluTanh} /* T5 means the approximation */,
+                                 {"gated-silu", Activation::kSilu}}},
                                6);
 }
 

@@ -138,9 +138,7 @@ struct Ring {
   }
   /// The ring of a band starts behind its owner.
   FLUX_HD constexpr bool starts(Place band) const { return band.rank == left(); }
-  FLUX_HD constexpr Write write(Place band) const {
-    return starts(band) ? Write::kStore : Write::kRelay;
-  }
+  FLUX_HD constexpr Write write(Place band) const { return starts(band) ? Write::kStore : Write::kRelay; }
   FLUX_HD bool wait(Place band, int64_t first) const {
     if (write(band) == Write::kStore) return true;
     return await(inbox + out.bands.index(band.rank, out.bands.index(band)), out.goal, watch, Awaited::kPartial, left(),

@@ -44,7 +44,11 @@ Team::Team(std::unique_ptr<Bootstrap> bootstrap, MemoryKind kind, WorldOptions c
 }
 
 Team::~Team() {
-  stop_ = true;
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_one();
   watcher_.join();
   store_release(&control(rank()).left, 1);
 }
@@ -132,24 +136,26 @@ std::string Team::describe(Word verdict) const {
 }
 
 void Team::watch_peers() {
-  for (int round = 0; !stop_; ++round) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    if (load_acquire(&control(rank()).abort) != 0) return;
-    for (int lane = 0; lane < kLanes; ++lane)
-      if (calls_[lane].load() != 0 && sees_other_call(lane)) return;
-    if (kind_ == MemoryKind::kSharedMemory && round % 5 == 0) {
-      for (int p = 0; p < size(); ++p) {
-        if (p == rank()) continue;
-        Record& record = control(rank()).record;
-        bool const left = load_acquire(&control(p).left) != 0;
-        bool const missed = load_acquire(&record.what) != 0 && load_acquire(&record.peer) == static_cast<Word>(p);
-        if (left ? !missed : !process_is_gone(control(p).pid)) continue;
-        note_and_raise(Reason::kPeerGone, Awaited::kNothing, p, 0, 0, 0);
-        return;
-      }
-    }
-    warn_of_long_wait();
+  std::unique_lock lock(mutex_);
+  for (int round = 0; !wake_.wait_for(lock, std::chrono::milliseconds(20), [&] { return stop_; }); ++round)
+    if (!look_at_peers(round)) return;
+}
+
+bool Team::look_at_peers(int round) {
+  if (load_acquire(&control(rank()).abort) != 0) return false;
+  for (int lane = 0; lane < kLanes; ++lane)
+    if (calls_[lane].load() != 0 && sees_other_call(lane)) return false;
+  Record& record = control(rank()).record;
+  for (int p = 0; kind_ == MemoryKind::kSharedMemory && round % 5 == 0 && p < size(); ++p) {
+    if (p == rank()) continue;
+    bool const left = load_acquire(&control(p).left) != 0;
+    bool const missed = load_acquire(&record.what) != 0 && load_acquire(&record.peer) == static_cast<Word>(p);
+    if (left ? !missed : !process_is_gone(control(p).pid)) continue;
+    note_and_raise(Reason::kPeerGone, Awaited::kNothing, p, 0, 0, 0);
+    return false;
   }
+  warn_of_long_wait();
+  return true;
 }
 
 void Team::warn_of_long_wait() {

@@ -3,7 +3,9 @@
 // waiting rank cannot: a peer that is gone, a peer that makes another call, a wait that has become long.
 #include <array>
 #include <atomic>
+#include <condition_variable>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 
@@ -55,6 +57,7 @@ class Team {
   void note_and_raise(Reason reason, Awaited what, int peer, Word seen, Word goal, Word call);
   bool sees_other_call(int lane);
   void watch_peers();
+  bool look_at_peers(int round);  // false: nothing more to watch for
   void warn_of_long_wait();
   std::string describe(Word verdict) const;
 
@@ -66,7 +69,9 @@ class Team {
   uint32_t operators_ = 0;
   std::array<std::atomic<uint64_t>, kLanes> calls_{};  // our own latest entry
   std::string warned_;
-  std::atomic<bool> stop_{false};
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stop_ = false;
   std::thread watcher_;
 };
 

@@ -1,0 +1,248 @@
+#include "op/scenario.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "engine/host/element.h"
+#include "flux/op.h"
+#include "io/owned_tensor.h"
+
+namespace flux::test {
+namespace {
+
+// Small integers that every rank can make for itself. Bounded so that the longest sum stays exact in bf16's slots.
+struct Numbers {
+  uint64_t seed;
+  double at(int64_t i, int64_t j) const {
+    uint64_t x = (seed + 1) * 0x9e3779b97f4a7c15ull + static_cast<uint64_t>(i) * 0xbf58476d1ce4e5b9ull +
+                 static_cast<uint64_t>(j) * 0x94d049bb133111ebull;
+    x ^= x >> 31, x *= 0xd6e8feb86659fd93ull, x ^= x >> 29;
+    return static_cast<double>(x % 3) - 1.0;
+  }
+};
+
+void set(Tensor const& t, int64_t i, int64_t j, double value) {
+  host::narrow(&value, static_cast<std::byte*>(t.row(i)) + j * size_of(t.dtype), t.dtype, 1);
+}
+double get(Tensor const& t, int64_t i, int64_t j) {
+  double value = 0;
+  host::widen(static_cast<std::byte const*>(t.row(i)) + j * size_of(t.dtype), t.dtype, &value, 1);
+  return value;
+}
+
+template <class F>
+OwnedTensor filled(DType dtype, int64_t rows, int64_t columns, F&& value) {
+  OwnedTensor t(dtype, rows, columns);
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j) set(t.view(), i, j, value(i, j));
+  return t;
+}
+
+double activated(Activation activation, double x) {
+  switch (activation) {
+    case Activation::kNone: return x;
+    case Activation::kRelu: return std::max(x, 0.0);
+    case Activation::kGelu: return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
+    case Activation::kGeluTanh: return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    case Activation::kQuickGelu: return x / (1 + std::exp(-1.702 * x));
+    case Activation::kSilu: return x / (1 + std::exp(-x));
+  }
+  return x;
+}
+
+// One call of a scenario: the inputs of this rank and what it must end with.
+struct Trial {
+  Scenario const& s;
+  int rank;
+  Numbers x{0}, w{0}, b{0}, r{0};
+  Trial(Scenario const& scenario, int rank, int call) : s(scenario), rank(rank) {
+    uint64_t const base = 17 * call;
+    x.seed = base + 1, w.seed = base + 2, b.seed = base + 3, r.seed = base + 4;
+  }
+  double product(int64_t i, int64_t j) const {
+    double sum = 0;
+    for (int64_t l = 0; l < s.k; ++l) sum += x.at(i, l) * w.at(j, l);
+    return sum;
+  }
+};
+
+struct Check {
+  std::string failure;
+  double tolerance;
+  void equal(std::string_view what, Tensor const& t, int64_t i, int64_t j, double want) {
+    double const got = get(t, i, j);
+    bool const same = tolerance == 0 ? got == want : std::abs(got - want) <= tolerance * (1 + std::abs(want));
+    if (!same && failure.empty()) failure = fmt::format("{}[{}, {}] is {} and should be {}", what, i, j, got, want);
+  }
+};
+
+void poison(Tensor const& t) {
+  for (int64_t i = 0; i < t.rows; ++i) std::memset(t.row(i), 0xff, t.columns * size_of(t.dtype));
+}
+
+std::string run_ag(World& world, Scenario const& s, AllGatherGemm& op, int call) {
+  int const rank = world.rank();
+  Trial const trial(s, rank, call);
+  // Uneven columns: gate and up are divided alike, so the global n counts both.
+  int64_t const width = s.gated ? s.n / 2 : s.n;
+  Part const rows = part_of_rows(s.m, rank, s.ranks), columns = part_of_columns(width, rank, s.ranks);
+  int64_t const n_r = columns.size * (s.gated ? 2 : 1);
+  auto global_column = [&](int64_t j) {
+    return j < columns.size ? columns.begin + j : width + columns.begin + j - columns.size;
+  };
+  auto x = filled(s.dtype, rows.size, s.k, [&](int64_t i, int64_t j) { return trial.x.at(rows.begin + i, j); });
+  bool const out_in = s.layout == WeightLayout::kOutIn;
+  auto w = out_in ? filled(s.dtype, n_r, s.k, [&](int64_t i, int64_t j) { return trial.w.at(global_column(i), j); })
+                  : filled(s.dtype, s.k, n_r, [&](int64_t i, int64_t j) { return trial.w.at(global_column(j), i); });
+  auto bias = filled(s.dtype, 1, n_r, [&](int64_t, int64_t j) { return trial.b.at(0, global_column(j)); });
+  OwnedTensor out(s.dtype, s.m, columns.size), gathered(s.dtype, s.m, s.k);
+  poison(out), poison(gathered);
+  Linear linear;
+  linear.weight = w, linear.out = out, linear.layout = s.layout, linear.activation = s.activation,
+  linear.gated = s.gated;
+  if (s.bias) linear.bias = bias;
+  op.run(s.m, x, std::span(&linear, 1), s.gathered ? gathered.view() : Tensor{});
+  Check check{{},
+              s.activation == Activation::kNone || s.activation == Activation::kRelu ? 0.0
+              : s.dtype == DType::kF32                                               ? 1e-5
+              : s.dtype == DType::kF64                                               ? 1e-12
+                                                                                     : 1e-2};
+  for (int64_t i = 0; i < s.m; ++i) {
+    for (int64_t j = 0; j < columns.size; ++j) {
+      auto value = [&](int64_t column) { return trial.product(i, column) + (s.bias ? trial.b.at(0, column) : 0.0); };
+      double y = activated(s.activation, value(columns.begin + j));
+      if (s.gated) y *= value(width + columns.begin + j);
+      check.equal("y", out, i, j, y);
+    }
+    for (int64_t j = 0; s.gathered && j < s.k; ++j) check.equal("gathered", gathered, i, j, trial.x.at(i, j));
+  }
+  return check.failure;
+}
+
+template <class Operator>
+std::string run_sums(World& world, Scenario const& s, Operator& op, int call) {
+  int const rank = world.rank();
+  Trial const trial(s, rank, call);
+  Part const depth = part_of_columns(s.k, rank, s.ranks);
+  Part const rows = s.op == Op::kGemmAllReduce ? Part{0, s.m} : part_of_rows(s.m, rank, s.ranks);
+  auto x = filled(s.dtype, s.m, depth.size, [&](int64_t i, int64_t j) { return trial.x.at(i, depth.begin + j); });
+  bool const out_in = s.layout == WeightLayout::kOutIn;
+  auto w = out_in
+               ? filled(s.dtype, s.n, depth.size, [&](int64_t i, int64_t j) { return trial.w.at(i, depth.begin + j); })
+               : filled(s.dtype, depth.size, s.n, [&](int64_t i, int64_t j) { return trial.w.at(j, depth.begin + i); });
+  auto bias = filled(s.dtype, 1, s.n, [&](int64_t, int64_t j) { return trial.b.at(0, j); });
+  auto residual = filled(s.dtype, rows.size, s.n, [&](int64_t i, int64_t j) { return trial.r.at(rows.begin + i, j); });
+  auto gamma = filled(s.dtype, 1, s.n, [&](int64_t, int64_t j) { return trial.b.at(1, j); });
+  OwnedTensor out(s.dtype, rows.size, s.n), normed(s.dtype, rows.size, s.n);
+  poison(out), poison(normed);
+  SumEpilogue epilogue;
+  if (s.bias) epilogue.bias = bias;
+  if (s.residual) epilogue.residual = residual;
+  if (s.norm) epilogue.norm_weight = gamma, epilogue.normed = normed;
+  op.run(s.m, x, w, s.layout, out, epilogue);
+  Check check{{}, 0.0}, norm_check{{}, s.dtype == DType::kF32 ? 1e-5 : s.dtype == DType::kF64 ? 1e-10 : 1e-2};
+  for (int64_t i = 0; i < rows.size; ++i) {
+    double squares = 0;
+    auto value = [&](int64_t j) {
+      return trial.product(rows.begin + i, j) + (s.bias ? trial.b.at(0, j) : 0.0) +
+             (s.residual ? trial.r.at(rows.begin + i, j) : 0.0);
+    };
+    for (int64_t j = 0; j < s.n; ++j) {
+      double const y = value(j);
+      squares += y * y;
+      check.equal("y", out, i, j, y);
+    }
+    double const scale = 1.0 / std::sqrt(squares / static_cast<double>(s.n) + 1e-5);
+    for (int64_t j = 0; s.norm && j < s.n; ++j)
+      norm_check.equal("normed", normed, i, j, value(j) * scale * trial.b.at(1, j));
+  }
+  return check.failure + norm_check.failure;
+}
+
+}  // namespace
+
+std::string Scenario::describe() const {
+  return fmt::format("{} m={} n={} k={} ranks={} {} {}{}{}{}{}{}{} calls={} | {}", name(op), m, n, k, ranks,
+                     name(dtype), name(layout),
+                     activation == Activation::kNone ? "" : fmt::format(" {}", name(activation)), gated ? " gated" : "",
+                     bias ? " bias" : "", residual ? " residual" : "", norm ? " norm" : "", gathered ? " gathered" : "",
+                     calls, to_string(plan));
+}
+
+std::string run_scenario(World& world, Scenario const& s) {
+  auto repeat = [&](auto&& once) {
+    for (int call = 0; call < s.calls; ++call) {
+      std::string failure = once(call);
+      if (!failure.empty()) return fmt::format("rank {} call {}: {}: {}", world.rank(), call, s.describe(), failure);
+    }
+    return std::string();
+  };
+  if (s.op == Op::kAllGatherGemm) {
+    AllGatherGemm op(world, {s.m, s.k, s.dtype}, s.plan);
+    return repeat([&](int call) { return run_ag(world, s, op, call); });
+  }
+  if (s.op == Op::kGemmReduceScatter) {
+    GemmReduceScatter op(world, {s.m, s.n, s.dtype}, s.plan);
+    return repeat([&](int call) { return run_sums(world, s, op, call); });
+  }
+  GemmAllReduce op(world, {s.m, s.n, s.dtype}, s.plan);
+  return repeat([&](int call) { return run_sums(world, s, op, call); });
+}
+
+std::vector<Scenario> all_scenarios() {
+  std::vector<Scenario> list;
+  auto plan = [](std::string_view line) { return parse_plan(line, parse_plan("tile=16x24 band=2 workers=2")); };
+  struct Size {
+    int64_t m, n, k;
+    int ranks;
+  };
+  // Even, ragged everywhere, fewer rows than ranks, no rows, one rank, many ranks, one row, k shorter than a unit a
+  // rank.
+  Size const sizes[] = {{64, 48, 32, 4}, {67, 53, 29, 3}, {3, 40, 24, 5}, {0, 16, 16, 3},    {33, 25, 17, 1},
+                        {61, 70, 90, 8}, {1, 17, 130, 2}, {40, 33, 5, 4}, {129, 36, 24, 16}, {47, 9, 64, 7}};
+  for (Size const& z : sizes) {
+    Scenario s;
+    s.m = z.m, s.n = z.n, s.k = z.k, s.ranks = z.ranks, s.calls = 3;
+    auto add = [&](Op op, std::string_view line) {
+      s.op = op, s.plan = plan(line);
+      list.push_back(s);
+    };
+    for (auto line :
+         {"", "transport=pull", "transport=remote", "path=ring", "comm_rows=5", "transport=pull comm_rows=7 k_slices=2",
+          "path=ring comm_rows=4 k_slices=3", "fused=no", "order=naive", "workers=1 tile=64x64"})
+      add(Op::kAllGatherGemm, line);
+    for (auto line : {"", "route=stage", "route=sum", "route=ring", "fused=no", "order=naive", "slots=fp32",
+                      "workers=1 tile=64x64"})
+      add(Op::kGemmReduceScatter, line);
+    for (auto line : {"shots=one", "shots=two", "route=stage", "route=ring", "route=sum", "fused=no"})
+      add(Op::kGemmAllReduce, line);
+  }
+  for (DType dtype : {DType::kBF16, DType::kF16, DType::kF64, DType::kF32})
+    for (WeightLayout layout : {WeightLayout::kOutIn, WeightLayout::kInOut})
+      for (Op op : {Op::kAllGatherGemm, Op::kGemmReduceScatter, Op::kGemmAllReduce}) {
+        Scenario s;
+        s.op = op, s.m = 37, s.n = 58, s.k = 44, s.ranks = 3, s.dtype = dtype, s.layout = layout, s.plan = plan("");
+        s.calls = 2, s.bias = true, s.gathered = true, s.residual = s.norm = op != Op::kAllGatherGemm;
+        list.push_back(s);
+        s.plan = plan(op == Op::kAllGatherGemm ? "path=ring" : "route=ring shots=one");
+        list.push_back(s);
+        s.plan = plan("route=sum"), s.norm = s.residual = false;
+        if (op != Op::kAllGatherGemm) list.push_back(s);
+      }
+  for (Activation activation :
+       {Activation::kRelu, Activation::kGelu, Activation::kGeluTanh, Activation::kQuickGelu, Activation::kSilu})
+    for (bool gated : {false, true})
+      for (DType dtype : {DType::kF32, DType::kBF16}) {
+        Scenario s;
+        s.m = 21, s.n = 60, s.k = 40, s.ranks = 2, s.plan = plan(""), s.dtype = dtype;
+        s.activation = activation, s.gated = gated, s.bias = gated;
+        s.layout = gated && dtype == DType::kF32 ? WeightLayout::kInOut : WeightLayout::kOutIn;
+        list.push_back(s);
+      }
+  return list;
+}
+
+}  // namespace flux::test

@@ -1,0 +1,33 @@
+#pragma once
+// Scenarios: one operator on one problem, run on every rank of a world and compared with a plain product in fp64.
+// Inputs are small integers, so sums are exact in any order and bytes can be compared. Every engine and world runs the
+// same list.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "flux/op.h"
+
+namespace flux::test {
+
+struct Scenario {
+  Op op = Op::kAllGatherGemm;
+  int64_t m = 0, n = 0, k = 0;
+  int ranks = 1;
+  DType dtype = DType::kF32;
+  WeightLayout layout = WeightLayout::kOutIn;
+  Plan plan;
+  Activation activation = Activation::kNone;
+  bool gated = false, bias = false, residual = false, norm = false, gathered = false;
+  int calls = 1;
+
+  std::string describe() const;
+};
+
+/// Every operator over ragged shapes, dtypes, plans and epilogues.
+std::vector<Scenario> all_scenarios();
+
+/// Runs it as rank world.rank(). Returns an empty string, or what differed first.
+std::string run_scenario(World& world, Scenario const& scenario);
+
+}  // namespace flux::test

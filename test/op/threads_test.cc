@@ -1,0 +1,39 @@
+// The scenario list with ranks as threads.
+#include <gtest/gtest.h>
+
+#include <mutex>
+
+#include "op/scenario.h"
+
+namespace flux::test {
+namespace {
+
+std::string run_on_threads(Scenario const& scenario, WorldOptions const& options) {
+  std::mutex mutex;
+  std::string failures;
+  run_threads(scenario.ranks, options, [&](World& world) {
+    std::string const failure = run_scenario(world, scenario);
+    std::lock_guard lock(mutex);
+    if (!failure.empty()) failures += failure + "\n";
+  });
+  return failures;
+}
+
+WorldOptions options() {
+  WorldOptions o;
+  o.limit_seconds = 20;
+  return o;
+}
+
+TEST(Threads, EveryScenarioIsExact) {
+  for (Scenario const& s : all_scenarios()) EXPECT_EQ(run_on_threads(s, options()), "") << s.describe();
+}
+
+TEST(Threads, EveryScenarioIsExactOverADeclaredLink) {
+  WorldOptions o = options();
+  o.link = {2.0, 5.0};
+  for (Scenario const& s : all_scenarios()) EXPECT_EQ(run_on_threads(s, o), "") << s.describe();
+}
+
+}  // namespace
+}  // namespace flux::test
