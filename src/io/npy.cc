@@ -74,7 +74,7 @@ class Dictionary {
     if (end == '"') expect('"');
     size_t const length = text_.find(end);
     if (length == text_.npos || text_.substr(0, length).find('\\') != text_.npos) fail();
-    std::string const value(text_.substr(0, length));
+    std::string value(text_.substr(0, length));
     text_.remove_prefix(length + 1);
     return value;
   }
