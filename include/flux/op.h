@@ -14,18 +14,6 @@ namespace flux {
 
 struct Timeline;
 
-/// One weight of a column-parallel layer. A gated layer multiplies act(gate) by up: `weight` is then the gate and `up`
-/// the other half; without `up` both lie in `weight`, gate first.
-struct Linear {
-  Tensor weight;  ///< [n_r, k] (kOutIn) or [k, n_r] (kInOut)
-  Tensor out;     ///< [m, n_r]; gated with both in one weight: [m, n_r/2]
-  Tensor bias;    ///< [1, n_r] or none
-  WeightLayout layout = WeightLayout::kOutIn;
-  Activation activation = Activation::kNone;
-  bool gated = false;
-  Tensor up, up_bias;  ///< gated, where gate and up are separate: shapes of `weight` and `bias`
-};
-
 /// y = act(all_gather(x) · wᵀ + bias), the gather hidden behind the GEMM. Source: the FLUX paper, section 4.2.
 ///
 /// Construction is collective and allocates all memory that ranks share; `run` is collective and allocates none of it.

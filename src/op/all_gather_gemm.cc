@@ -117,26 +117,6 @@ void AllGatherGemm::State::check_arguments(int64_t m, Tensor const& x, std::span
   }
 }
 
-namespace {
-
-// Gate and up as two operands, wherever they lie.
-void set_weights(host::Launch& launch, Linear const& l) {
-  launch.weight = l.weight, launch.up = l.up, launch.bias = l.bias, launch.up_bias = l.up_bias;
-  if (!l.gated || l.up) return;
-  int64_t const half = l.out.columns;
-  launch.up = l.weight;
-  bool const out_in = l.layout == WeightLayout::kOutIn;
-  launch.up.data = host::element(l.weight.data, l.weight.dtype, out_in ? half * l.weight.stride : half);
-  (out_in ? launch.weight.rows : launch.weight.columns) = half;
-  (out_in ? launch.up.rows : launch.up.columns) = half;
-  if (!l.bias) return;
-  launch.bias.columns = half;
-  launch.up_bias = launch.bias;
-  launch.up_bias.data = host::element(l.bias.data, l.bias.dtype, half);
-}
-
-}  // namespace
-
 void AllGatherGemm::State::run(int64_t m, Tensor const& x, std::span<Linear const> linears, Tensor const& gathered) {
   check_arguments(m, x, linears, gathered);
   int const rank = team.rank(), ranks = team.size();
@@ -175,12 +155,8 @@ void AllGatherGemm::State::run(int64_t m, Tensor const& x, std::span<Linear cons
   for (Linear const& l : linears) {
     host::Launch launch;
     launch.a = buffer, launch.a_stride = shape.k;
-    set_weights(launch, l);
-    launch.layout = l.layout;
-    launch.c.base[rank] = static_cast<std::byte*>(l.out.data);
-    launch.c_dtype = shape.dtype, launch.c_stride = l.out.stride, launch.columns = l.out.columns;
+    launch.set(l, rank);
     launch.block_m = plan.block_m, launch.block_n = plan.block_n;
-    launch.activation = l.activation;
     Order const order = plan.in_order && plan.fused ? Order::kArrival : Order::kNaive;
     Tiling const tiling = in_place ? Tiling::kWithin : Tiling::kAcross;
     Schedule const schedule = arrange(order, tiling, shards, plan.block_m, launch.tiles_n(), plan.band, rank);
