@@ -123,6 +123,9 @@ endif()
 if(FLUX_SANITIZE)
   list(REMOVE_ITEM python_rooms house)  # reads sources, not programs
 endif()
+if(NOT FLUX_CUDA_FOUND)
+  list(REMOVE_ITEM python_rooms kernel)
+endif()
 foreach(room IN LISTS python_rooms)
   add_test(NAME python_${room} COMMAND ${FLUX_PYTHON} -B -m pytest -q -p no:cacheprovider
            ${PROJECT_SOURCE_DIR}/test/${room} --junitxml=${results}/python_${room}.xml)
