@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "cli/command.h"
-#include "report/result_file.h"
+#include "flux/version.h"
 
 namespace flux::cli {
 namespace {
@@ -78,13 +78,13 @@ void add_doctor(CLI::App& app, Action& action) {
     action = [json] {
       auto const findings = examine();
       if (*json) {
-        nlohmann::json out = {{"commit", build_commit()}};
+        nlohmann::json out = {{"commit", commit()}};
         for (auto const& f : findings)
           out["findings"].push_back({{"subject", f.subject}, {"found", f.found}, {"used", f.used}});
         fmt::print("{}\n", out.dump(2));
         return kOk;
       }
-      fmt::print("flux, commit {}\n", build_commit());
+      fmt::print("flux, commit {}\n", commit());
       for (auto const& f : findings) fmt::print("  [{}] {:<16} {}\n", f.used ? "x" : " ", f.subject, f.found);
       return kOk;
     };
