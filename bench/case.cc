@@ -110,6 +110,17 @@ int64_t Case::sent_bytes() const {
   return p.op == Op::kGemmAllReduce ? 2 * once : once;
 }
 
+int64_t Case::shared_bytes() const {
+  auto const& p = problem_;
+  int const ranks = world_.size();
+  switch (p.op) {
+    case Op::kAllGatherGemm: return AllGatherGemm::shared_bytes({p.m, p.k, p.dtype}, ranks, plan_);
+    case Op::kGemmReduceScatter: return GemmReduceScatter::shared_bytes({p.m, p.n, p.dtype}, ranks, plan_);
+    case Op::kGemmAllReduce: return GemmAllReduce::shared_bytes({p.m, p.n, p.dtype}, ranks, plan_);
+  }
+  return 0;
+}
+
 double Case::error(int64_t most) {
   auto const& p = problem_;
   std::memset(out_.view().data, 0xff, out_.view().bytes());
