@@ -82,15 +82,15 @@ void check(Launch const& l, Config const& config) {
 }
 
 Epilogue epilogue(Launch const& l) {
-  using Curve = Epilogue::Curve;
   Epilogue e;
+  e.curved = l.activation != Activation::kNone;
   switch (l.activation) {
     case Activation::kNone: break;
-    case Activation::kRelu: e.curve = Curve::kSigmoid, e.sigmoid = {1e30f, 0}; break;
-    case Activation::kGelu: e.curve = Curve::kErf; break;
-    case Activation::kGeluTanh: e.curve = Curve::kSigmoid, e.sigmoid = {1.5957691216f, 0.0713548163f}; break;
-    case Activation::kQuickGelu: e.curve = Curve::kSigmoid, e.sigmoid = {1.702f, 0}; break;
-    case Activation::kSilu: e.curve = Curve::kSigmoid, e.sigmoid = {1, 0}; break;
+    case Activation::kRelu: e.curve = {1e30f, 0, 0}; break;
+    case Activation::kGelu: e.curve = {1.5950158f, 0.07401130f, -0.00070303f}; break;
+    case Activation::kGeluTanh: e.curve = {1.5957691f, 0.07135482f, 0}; break;
+    case Activation::kQuickGelu: e.curve = {1.702f, 0, 0}; break;
+    case Activation::kSilu: e.curve = {1, 0, 0}; break;
   }
   e.gated = l.gated, e.bias = l.bias.data;
   e.residual = l.residual.data, e.residual_stride = l.residual.stride;

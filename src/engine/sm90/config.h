@@ -68,12 +68,9 @@ inline constexpr Config kTable[] = {
     {128, 128, 4, 2, 1, 2, true},
     {128, 144, 4, 2, 1, 2, true},
     {128, 152, 2, 2, 1, 2, true},
-    {128, 160, 4, 2, 1, 2, true},
     {128, 168, 5, 2, 1, 2, true},
     {128, 176, 3, 2, 1, 2, true},
     {128, 184, 2, 2, 1, 2, true},
-    {128, 192, 4, 2, 1, 2, true},
-    {128, 208, 2, 2, 1, 2, true},
     {64, 256, 4, 2, 1, 2, true},
     // few rows: as many blocks as there are processors, deep pipelines
     {64, 96, 3, 1, 1, 1},

@@ -32,12 +32,13 @@ class Engine {
     meet();
     constexpr int kMaths = S::kGroups * 128;
     if (threadIdx.x >= kMaths) {
-      if constexpr (S::kGroups == 2) cutlass::arch::warpgroup_reg_dealloc<40>();
+      if constexpr (S::kGroups == 2) cutlass::arch::warpgroup_reg_dealloc<72>();
       if (threadIdx.x == kMaths) load();
       if (threadIdx.x == kMaths + 32) store();
       __syncwarp();
     } else {
-      if constexpr (S::kGroups == 2) cutlass::arch::warpgroup_reg_alloc<232>();
+      if constexpr (S::kGroups == 2) cutlass::arch::warpgroup_reg_alloc<216>();
+      maths_.begin();
       multiply();
     }
     meet();  // nobody leaves while another block of the cluster may still write or signal here

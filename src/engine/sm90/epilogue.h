@@ -31,27 +31,15 @@ __device__ float2 load_pair(void const* base, int64_t index) {
   return unpack(__ldg(reinterpret_cast<uint32_t const*>(static_cast<T const*>(base) + index)), T{});
 }
 
-__device__ inline float sigmoid_curve(float x, Sigmoid s) {
-  return __fdividef(x, 1 + __expf(-x * (s.slope + s.cube * x * x)));
-}
-
-/// 0.5 x (1 + erf(x / √2)), erf by a rational polynomial in 1 / (1 + p|z|) (Abramowitz and Stegun 7.1.26, error below
-/// 2e-7: far less than a rounding to 16 bits).
-__device__ inline float erf_curve(float x) {
-  float const z = fabsf(x) * 0.70710678f, t = __fdividef(1.f, 1 + 0.3275911f * z);
-  float const poly = t * (0.254829592f + t * (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f))));
-  return 0.5f * x * (1 + copysignf(1 - poly * __expf(-z * z), x));
+__device__ inline float bend(float x, Curve c) {
+  float const square = fminf(x * x, 36.f);  // beyond, the sigmoid is 0 or 1
+  return __fdividef(x, 1 + __expf(-x * (c.first + square * (c.third + square * c.fifth))));
 }
 
 template <int kCount>
-__device__ void apply(Epilogue const& e, float* d) {
-  if (e.curve == Epilogue::Curve::kSigmoid) {
+__device__ void bend_all(Curve const& curve, float* d) {
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) d[i] = sigmoid_curve(d[i], e.sigmoid);
-  } else if (e.curve == Epilogue::Curve::kErf) {
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) d[i] = erf_curve(d[i]);
-  }
+  for (int i = 0; i < kCount; ++i) d[i] = bend(d[i], curve);
 }
 
 /// Finishes `d`, the kN columns of one 64-row product. `column`: the output column of its first (gated: of its first
@@ -70,12 +58,13 @@ __device__ void finish(Epilogue const& e, float (&d)[kN / 2], int64_t row, int64
       d[4 * u] += bias.x, d[4 * u + 1] += bias.y, d[4 * u + 2] += bias.x, d[4 * u + 3] += bias.y;
     }
   }
-  if (kGateable && e.gated) {
-    apply<kN / 4>(e, d);
+  bool const gated = kGateable && e.gated;
+  constexpr int kFirst = kGateable ? kN / 4 : kN / 2;
+  if (e.curved) bend_all<kFirst>(e.curve, d);
+  if (e.curved && !gated) bend_all<kN / 2 - kFirst>(e.curve, d + kFirst);
+  if (gated) {
 #pragma unroll
     for (int i = 0; i < kN / 4; ++i) d[i] *= d[i + kN / 4];
-  } else {
-    apply<kN / 2>(e, d);
   }
   if (e.residual) {
 #pragma unroll

@@ -20,6 +20,7 @@ class Loader {
   __device__ void ahead(Tile tile, Rows k) {
     Ring<S::kStages> at = at_;
     int const most = min(steps(k.count), S::kStages);
+#pragma unroll 1
     for (; ahead_ < most && shared_.empty[at.stage].test_wait(at.phase ^ 1); ++ahead_, at.next())
       request_weights(tile, static_cast<int>(k.first) + ahead_ * kBlockK, at.stage);
   }
@@ -29,6 +30,7 @@ class Loader {
     CUtensorMap const* const map = &operands_.a[from.rank];
     int const row = static_cast<int>(from.row) + (S::kClusterM > 1 ? rank_ * S::kM : 0), count = steps(k.count);
     int column = static_cast<int>(k.first);
+#pragma unroll 1
     for (int i = 0; i < count; ++i, column += kBlockK, at_.next()) {
       if (i >= ahead_) {
         shared_.empty[at_.stage].wait(at_.phase ^ 1);
@@ -77,6 +79,7 @@ class Loader {
     typename S::T* const to = shared_.b[stage];
     if constexpr (kInOut) {
       int const at = S::kClusterM > 1 ? rank_ * kPartK : 0, first = n * (gated ? S::kN / 2 : S::kN);
+#pragma unroll 1
       for (int panel = 0; panel < S::kPanelN / 64; ++panel) {
         bool const up = gated && panel >= S::kPanelN / 128;
         int const column = first + panel * 64 + (up ? operands_.up - S::kN / 2 : 0);

@@ -2,6 +2,7 @@
 // The maths: warpgroups that multiply what lies in the operand stages and hand finished chunks to the storer.
 #include <cute/arch/copy_sm90.hpp>
 
+#include "engine/ptx/cluster.h"
 #include "engine/sm90/epilogue.h"
 #include "engine/sm90/operands.h"
 #include "engine/sm90/shared.h"
@@ -14,7 +15,14 @@ template <class S>
 class Maths {
  public:
   __device__ Maths(Operands const& operands, Shared<S>& shared, int rank)
-      : operands_(operands), shared_(shared), rank_(rank), group_(__shfl_sync(~0u, threadIdx.x / 128, 0)) {}
+      : operands_(operands), shared_(shared), rank_(rank) {}
+
+  /// By every thread of the maths warpgroups, once they have their registers.
+  __device__ void begin() {
+    group_ = __shfl_sync(~0u, threadIdx.x / 128, 0);
+    int const block = threadIdx.x % 128 / 32;
+    if (lane() == 0 && block < S::kCluster) empty_ = ptx::cluster_address(&shared_.empty[0], block);
+  }
 
   __device__ void multiply(Tile tile, Rows k) {
     int const count = steps(k.count);
@@ -29,7 +37,7 @@ class Maths {
     float d[S::kBlocks][S::kN / 2];
     accumulate(d, count);
     if (operands_.epilogue.bias || operands_.epilogue.residual || operands_.epilogue.gated ||
-        operands_.epilogue.curve != Epilogue::Curve::kNone)
+        operands_.epilogue.curved)
       finish_tile(d, tile);
     if (*const_cast<int volatile*>(&shared_.poisoned)) poison(d);
     if (S::kPingPong) shared_.staged[group_].wait(go);
@@ -51,10 +59,10 @@ class Maths {
     Descriptor const a0 = Descriptor::of(shared_.a[0], 1) + (S::kPingPong ? 0 : group_ * S::kBlocks * kRow64);
     Descriptor const b0 = Descriptor::of(shared_.b[0], kInOut ? kRow64 : 1);
     int before = 0;
+#pragma unroll 1
     for (int i = 0; i < count; ++i, at_.next()) {
       shared_.full[at_.stage].wait(at_.phase);
-      if (S::kPingPong && i + 1 == count && lane() == 0) shared_.issued[group_ ^ 1].arrive();
-      Descriptor const a = a0 + at_.stage * kStageA, b = b0 + at_.stage * kStageB;
+      uint64_t const a = (a0 + at_.stage * kStageA).bits(), b = (b0 + at_.stage * kStageB).bits();
       cute::warpgroup_arrive();
 #pragma unroll
       for (int k = 0; k < kBlockK / 16; ++k)
@@ -67,6 +75,7 @@ class Maths {
       if (i > 0) release(before);
       before = at_.stage;
     }
+    if (S::kPingPong && lane() == 0) shared_.issued[group_ ^ 1].arrive();  // one step early: it hides the signal's way
     cute::warpgroup_wait<0>();
 #pragma unroll
     for (int j = 0; j < S::kBlocks; ++j)
@@ -78,11 +87,7 @@ class Maths {
   // A product is read by its warpgroup as a whole, so one thread speaks for the group: to each block that writes this
   // stage, one in a warp of its own.
   __device__ void release(int stage) {
-    int const block = threadIdx.x % 128 / 32;
-    if constexpr (S::kCluster > 1)
-      shared_.empty[stage].arrive(block, lane() == 0 && block < S::kCluster);
-    else if (threadIdx.x % 128 == 0)
-      shared_.empty[stage].arrive();
+    if (empty_) ptx::arrive(empty_ + stage * sizeof(Barrier));
   }
 
   __device__ void finish_tile(Accumulators& d, Tile tile) {
@@ -139,7 +144,9 @@ class Maths {
 
   Operands const& operands_;
   Shared<S>& shared_;
-  int const rank_, group_;
+  int const rank_;
+  int group_ = 0;
+  uint32_t empty_ = 0;  // of the block this thread speaks to, if it speaks
   int turn_ = 0;  // tiles so far, the other group's included
   Ring<S::kStages> at_;
   Ring<S::kSlots> slot_;

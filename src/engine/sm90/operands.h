@@ -7,15 +7,15 @@
 
 namespace flux::sm90 {
 
-/// y = x · sigmoid(x·(slope + cube·x²)) is SiLU (1, 0), quick GELU (1.702, 0), the tanh form of GELU and, with a slope
-/// beyond all bounds, ReLU.
-struct Sigmoid {
-  float slope, cube;
+/// The curve x · sigmoid(x · (first + third·x² + fifth·x⁴)). All activations are one of these: exactly SiLU, quick GELU,
+/// the tanh form of GELU and, with a slope beyond all bounds, ReLU; within 3e-5 the erf form of GELU.
+struct Curve {
+  float first, third, fifth;
 };
 
 struct Epilogue {
-  enum class Curve { kNone, kSigmoid, kErf } curve = Curve::kNone;
-  Sigmoid sigmoid{};
+  bool curved = false;
+  Curve curve{};
   bool gated = false;              // a tile holds gate columns, then as many up columns
   void const* bias = nullptr;      // one for each weight column, of the operands' type
   void const* residual = nullptr;  // added last, of the operands' type

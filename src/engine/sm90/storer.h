@@ -18,7 +18,7 @@ class Storer {
 
   /// Takes note of a band: rows of the tile from `skip` on go to `to`. A tile holds kMaxRanks of them at most.
   __device__ void store(Place to, int skip, Write write) {
-    int const slot = static_cast<int>(to.row / operands_.slot_rows);
+    int const slot = static_cast<int>(quotient(to.row, operands_.slot_rows));
     shared_.bands[bands_++] = {to.rank,
                                slot,
                                static_cast<int>(to.row - slot * operands_.slot_rows) - skip,
@@ -35,7 +35,9 @@ class Storer {
     int const column = (tile.n * S::kClusterN + (S::kClusterN > 1 ? rank_ : 0)) * (halved ? S::kN / 2 : S::kN);
     int const top = S::kClusterM > 1 ? rank_ * S::kM : 0;
     Barrier* before = nullptr;
+#pragma unroll 1
     for (int block = 0; block < S::kBlocks; ++block)
+#pragma unroll 1
       for (int c = 0; c < columns; ++c, slot_.next())
         for (int ring = 0; ring < S::kRings; ++ring) {
           shared_.ready[ring][slot_.stage].wait(slot_.phase);
@@ -56,6 +58,7 @@ class Storer {
   // One store a band that the chunk has rows of. The map's extents are the band's, so rows before it (at negative
   // coordinates) and behind it are dropped.
   __device__ void send(typename S::T const* chunk, int row, int column) {
+#pragma unroll 1
     for (int i = 0; i < bands_; ++i) {
       Band const& band = shared_.bands[i];
       if (row >= band.end || row + 64 <= band.first) continue;

@@ -52,8 +52,8 @@ struct Descriptor {
 
 /// One kN-wide product of 16 elements of k, added to `d` or, with `add` false, in place of it.
 template <int kN, class T, gmma::Major kMajorB, size_t... kI>
-__device__ void multiply_add(float (&d)[kN / 2], Descriptor a, Descriptor b, bool add, std::index_sequence<kI...>) {
-  Atom<kN, T, kMajorB>::fma(a.bits(), b.bits(), d[kI]..., add ? gmma::ScaleOut::One : gmma::ScaleOut::Zero);
+__device__ void multiply_add(float (&d)[kN / 2], uint64_t a, uint64_t b, bool add, std::index_sequence<kI...>) {
+  Atom<kN, T, kMajorB>::fma(a, b, d[kI]..., add ? gmma::ScaleOut::One : gmma::ScaleOut::Zero);
 }
 
 }  // namespace flux::sm90
