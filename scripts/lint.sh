@@ -11,4 +11,5 @@ for file in "${files[@]}"; do
   grep -q "\"$PWD/$file\"" build/release/compile_commands.json && compiled+=("$file")
 done
 echo "lint: clang-tidy over ${#compiled[@]} files"
-printf '%s\0' "${compiled[@]}" | xargs -0 -r -n 1 -P "$(nproc)" clang-tidy -p build/release --quiet
+printf '%s\0' "${compiled[@]}" | xargs -0 -r -n 1 -P "$(nproc)" clang-tidy -p build/release --quiet \
+  --extra-arg=-Wno-unknown-warning-option

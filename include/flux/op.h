@@ -14,16 +14,6 @@ namespace flux {
 
 struct Timeline;
 
-/// One weight of a column-parallel layer.
-struct Linear {
-  Tensor weight;  ///< [n_r, k] (kOutIn) or [k, n_r] (kInOut); gated: gate's columns first, then up's, n_r counts both
-  Tensor out;     ///< [m, n_r], gated [m, n_r/2]
-  Tensor bias;    ///< [1, n_r] or none
-  WeightLayout layout = WeightLayout::kOutIn;
-  Activation activation = Activation::kNone;
-  bool gated = false;
-};
-
 /// y = act(all_gather(x) · wᵀ + bias), the gather hidden behind the GEMM. Source: the FLUX paper, section 4.2.
 ///
 /// Construction is collective and allocates all memory that ranks share; `run` is collective and allocates none of it.

@@ -37,6 +37,18 @@ struct Part {
 Part part_of_rows(int64_t m, int rank, int ranks);
 Part part_of_columns(int64_t total, int rank, int ranks);
 
+/// One weight of a column-parallel layer. A gated layer multiplies act(gate) by up: `weight` is then the gate and `up`
+/// the other half; without `up` both lie in `weight`, gate first.
+struct Linear {
+  Tensor weight;  ///< [n_r, k] (kOutIn) or [k, n_r] (kInOut)
+  Tensor out;     ///< [m, n_r]; gated with both in one weight: [m, n_r/2]
+  Tensor bias;    ///< [1, n_r] or none
+  WeightLayout layout = WeightLayout::kOutIn;
+  Activation activation = Activation::kNone;
+  bool gated = false;
+  Tensor up, up_bias;  ///< gated, where gate and up are separate: shapes of `weight` and `bias`
+};
+
 /// What is done to the summed rows of GEMM+RS and GEMM+AR, once: y = sum + bias + residual, normed = RMSNorm(y)·gamma.
 struct SumEpilogue {
   Tensor bias;         ///< [1, n] or none

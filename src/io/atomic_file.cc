@@ -20,11 +20,10 @@ namespace {
 /// Where the bytes end up: the target of a symbolic link, if there is one. Refuses what a rename would destroy.
 std::filesystem::path destination(std::filesystem::path path) {
   std::error_code ignored;
-  if (std::filesystem::is_symlink(path, ignored)) {
-    std::error_code failed;
-    auto const target = std::filesystem::weakly_canonical(path, failed);
-    if (failed) throw_file_error(path, "write", failed.value());
-    path = target;
+  for (int links = 0; std::filesystem::is_symlink(path, ignored); ++links) {
+    constexpr int kMostLinks = 40;  // as the kernel follows
+    if (links == kMostLinks) throw_file_error(path, "write", ELOOP);
+    path = path.parent_path() / std::filesystem::read_symlink(path, ignored);  // an absolute target replaces it all
   }
   auto const status = std::filesystem::status(path, ignored);
   if (std::filesystem::is_directory(status)) throw_file_error(path, "write", EISDIR);

@@ -3,8 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "flux/tensor.h"
-#include "io/activation.h"
+#include "flux/problem.h"
 #include "io/checkpoint.h"
 
 namespace flux {
@@ -17,20 +16,20 @@ struct MlpChoice {
   /// Explicit tensor names: `up` (or `gate_up`, gate rows first) and `down` replace the search; what is not named then
   /// is not there.
   std::string up, gate, gate_up, down, up_bias, gate_bias, down_bias;
-  bool in_out = false;                   ///< explicit weights are stored [in, out]
-  std::optional<Activation> activation;  ///< overrides the checkpoint's
+  WeightLayout layout = WeightLayout::kOutIn;  ///< of explicitly named weights
+  std::optional<Activation> activation;        ///< overrides the checkpoint's
 };
 
 /// An MLP: down(activation(up(x))), or gated: down(activation(gate(x)) * up(x)). All tensors view the checkpoint and
-/// live as long as it (unaligned where its file is: see aligned() in owned_tensor.h); all have one dtype. `in_out` says
+/// live as long as it (unaligned where its file is: see aligned() in owned_tensor.h); all have one dtype. `layout` says
 /// how the weights are stored:
-///   false  up, gate [intermediate, hidden], down [hidden, intermediate]   (torch.nn.Linear)
-///   true   up, gate [hidden, intermediate], down [intermediate, hidden]   (GPT-2's Conv1D)
+///   kOutIn  up, gate [intermediate, hidden], down [hidden, intermediate]   (torch.nn.Linear)
+///   kInOut  up, gate [hidden, intermediate], down [intermediate, hidden]   (GPT-2's Conv1D)
 struct MlpWeights {
   Tensor up, down;
   Tensor gate;                           ///< none if the MLP is not gated
   Tensor up_bias, gate_bias, down_bias;  ///< one row each, or none
-  bool in_out = false;
+  WeightLayout layout = WeightLayout::kOutIn;
   Activation activation = Activation::kGelu;
   int64_t hidden = 0, intermediate = 0;
   std::string family;              ///< "llama", "gpt2", ..., or "explicit"

@@ -52,7 +52,7 @@ class Dictionary {
     throw Error(ErrorKind::kInvalid,
                 fmt::format("{} has a damaged .npy header; allowed is a dictionary of 'descr' (a plain dtype such as "
                             "'<f4'), 'fortran_order' and 'shape'",
-                            name_));
+                            quote(name_)));
   }
   void space() { text_.remove_prefix(std::min(text_.find_first_not_of(" \t\n"), text_.size())); }
   bool take(char c) {
@@ -74,7 +74,7 @@ class Dictionary {
     if (end == '"') expect('"');
     size_t const length = text_.find(end);
     if (length == text_.npos || text_.substr(0, length).find('\\') != text_.npos) fail();
-    std::string const value(text_.substr(0, length));
+    std::string value(text_.substr(0, length));
     text_.remove_prefix(length + 1);
     return value;
   }
@@ -141,7 +141,7 @@ NpyHeader parse_npy(std::span<std::byte const> file, std::string_view name) {
     fail(fmt::format("promises a header of {} bytes and holds {}; the file is truncated or damaged", length,
                      file.size() - start));
 
-  Dictionary dictionary(text.substr(start, length), quote(name));
+  Dictionary dictionary(text.substr(start, length), name);
   dictionary.read();
   auto const dtype = dtype_of(dictionary.descr);
   if (!dtype)

@@ -105,9 +105,15 @@ void AllGatherGemm::State::check_arguments(int64_t m, Tensor const& x, std::span
     bool const out_in = l.layout == WeightLayout::kOutIn;
     int64_t const n = out_in ? l.weight.rows : l.weight.columns;
     require_matrix("the weight", l.weight, shape.dtype, out_in ? n : shape.k, out_in ? shape.k : n);
-    require(!l.gated || n % 2 == 0, "a gated weight has {} output columns; gate and up need an even number", n);
-    require_matrix("the output", l.out, shape.dtype, m, l.gated ? n / 2 : n);
     require_optional("the bias", l.bias, shape.dtype, 1, n);
+    bool const halves = l.gated && !l.up;
+    require(!halves || n % 2 == 0, "a gated weight has {} output columns; gate and up need an even number", n);
+    require_matrix("the output", l.out, shape.dtype, m, halves ? n / 2 : n);
+    require(l.gated || (!l.up && !l.up_bias), "a second weight is given, but the layer is not gated");
+    require(!l.up_bias || l.up, "a second bias is given without a second weight");
+    require(!l.up || !l.bias == !l.up_bias, "gate and up either both have a bias or neither");
+    if (l.up) require_matrix("the second weight", l.up, shape.dtype, out_in ? n : shape.k, out_in ? shape.k : n);
+    require_optional("the second bias", l.up_bias, shape.dtype, 1, n);
   }
 }
 
@@ -149,11 +155,8 @@ void AllGatherGemm::State::run(int64_t m, Tensor const& x, std::span<Linear cons
   for (Linear const& l : linears) {
     host::Launch launch;
     launch.a = buffer, launch.a_stride = shape.k;
-    launch.weight = l.weight, launch.layout = l.layout;
-    launch.c.base[rank] = static_cast<std::byte*>(l.out.data);
-    launch.c_dtype = shape.dtype, launch.c_stride = l.out.stride, launch.columns = l.out.columns;
+    launch.set(l, rank);
     launch.block_m = plan.block_m, launch.block_n = plan.block_n;
-    launch.bias = l.bias, launch.activation = l.activation, launch.gated = l.gated;
     Order const order = plan.in_order && plan.fused ? Order::kArrival : Order::kNaive;
     Tiling const tiling = in_place ? Tiling::kWithin : Tiling::kAcross;
     Schedule const schedule = arrange(order, tiling, shards, plan.block_m, launch.tiles_n(), plan.band, rank);

@@ -5,29 +5,11 @@
 #include <vector>
 
 #include "engine/host/element.h"
+#include "engine/host/launch.h"
 #include "engine/host/multiply.h"
 #include "tile/loop.h"
 
 namespace flux::host {
-
-/// What one launch multiplies: c = epilogue(a · weight). All strides in elements.
-struct Launch {
-  Symmetric<std::byte> a;  // where each rank's rows lie; the gate says which and where
-  int64_t a_stride = 0;
-  Tensor weight;  // [n, k] or [k, n]; gated: n counts gate and up
-  WeightLayout layout = WeightLayout::kOutIn;
-  Symmetric<std::byte> c;  // where each rank takes finished rows; the route says which and where
-  DType c_dtype = DType::kF32;
-  int64_t c_stride = 0;
-  std::byte const* inbox = nullptr;  // Write::kRelay: what the left neighbour sent, global rows, laid out as c
-  int64_t columns = 0;               // of c
-  int block_m = 128, block_n = 256;
-  Tensor bias;
-  Activation activation = Activation::kNone;
-  bool gated = false;
-
-  int tiles_n() const { return static_cast<int>((columns + block_n - 1) / block_n); }
-};
 
 /// When a worker did what, for the timeline.
 struct Stamp {
@@ -43,7 +25,7 @@ class Engine {
 
   Engine(Launch const& launch, int worker, int workers, std::vector<Stamp>* stamps)
       : launch_(launch), worker_(worker), workers_(workers), stamps_(stamps) {
-    size_t const width = launch.block_n * (launch.gated ? 2 : 1);
+    size_t const width = launch.block_n * (launch.up ? 2 : 1);
     accumulator_.resize(launch.block_m * width);
     stride_ = static_cast<int64_t>(width);
   }
@@ -69,14 +51,14 @@ class Engine {
     if (k.first == 0) std::fill(accumulator_.begin(), accumulator_.end(), T(0));
     void const* rows = element(launch_.a.at(from.rank), launch_.weight.dtype, from.row * launch_.a_stride + k.first);
     a_ = widened(rows, launch_.a_stride, tile.rows, k.count, a_panel_);
-    b_ = weight_block(tile, k, 0, b_panel_);
-    if (launch_.gated) up_ = weight_block(tile, k, launch_.columns, up_panel_);
+    b_ = weight_block(launch_.weight, tile, k, b_panel_);
+    if (launch_.up) up_ = weight_block(launch_.up, tile, k, up_panel_);
   }
 
   void multiply(Tile tile, Rows k) {
     int64_t const n = width(tile);
     multiply_add(a_, b_, launch_.layout, accumulator_.data(), stride_, tile.rows, n, k.count);
-    if (launch_.gated)
+    if (launch_.up)
       multiply_add(a_, up_, launch_.layout, accumulator_.data() + launch_.block_n, stride_, tile.rows, n, k.count);
   }
 
@@ -84,13 +66,11 @@ class Engine {
     int64_t const column = int64_t{1} * tile.n * launch_.block_n, n = width(tile);
     for (int64_t i = 0; i < to.rows; ++i) {
       T* const row = accumulator_.data() + (skip + i) * stride_;
-      if (launch_.bias) {
-        row_.resize(launch_.block_n);
-        add_bias(row, column, n);
-        if (launch_.gated) add_bias(row + launch_.block_n, launch_.columns + column, n);
-      }
-      activate(launch_.activation, row, launch_.gated ? row + launch_.block_n : nullptr, n);
-      if (write == Write::kRelay) add(row, launch_.inbox, (tile.row + skip + i) * launch_.c_stride + column, n);
+      if (launch_.bias) add(row, launch_.bias.data, launch_.bias.dtype, column, n);
+      if (launch_.up_bias) add(row + launch_.block_n, launch_.up_bias.data, launch_.up_bias.dtype, column, n);
+      activate(launch_.activation, row, launch_.up ? row + launch_.block_n : nullptr, n);
+      if (write == Write::kRelay)
+        add(row, launch_.inbox, launch_.c_dtype, (tile.row + skip + i) * launch_.c_stride + column, n);
       void* const out = element(launch_.c.at(to.rank), launch_.c_dtype, (to.row + i) * launch_.c_stride + column);
       if (write == Write::kAdd)
         add_atomically(row, out, launch_.c_dtype, n);
@@ -119,21 +99,16 @@ class Engine {
     return {panel.data(), columns};
   }
 
-  Operand<T> weight_block(Tile tile, Rows k, int64_t first_column, std::vector<T>& panel) {
-    int64_t const column = first_column + int64_t{1} * tile.n * launch_.block_n;
-    Tensor const& w = launch_.weight;
+  Operand<T> weight_block(Tensor const& w, Tile tile, Rows k, std::vector<T>& panel) {
+    int64_t const column = int64_t{1} * tile.n * launch_.block_n;
     if (launch_.layout == WeightLayout::kOutIn)
       return widened(element(w.data, w.dtype, column * w.stride + k.first), w.stride, width(tile), k.count, panel);
     return widened(element(w.data, w.dtype, k.first * w.stride + column), w.stride, k.count, width(tile), panel);
   }
 
-  void add(T* row, void const* base, int64_t index, int64_t n) {
+  void add(T* row, void const* base, DType dtype, int64_t index, int64_t n) {
     row_.resize(launch_.block_n);
-    widen(element(base, launch_.c_dtype, index), launch_.c_dtype, row_.data(), n);
-    for (int64_t j = 0; j < n; ++j) row[j] += row_[j];
-  }
-  void add_bias(T* row, int64_t column, int64_t n) {
-    widen(element(launch_.bias.data, launch_.bias.dtype, column), launch_.bias.dtype, row_.data(), n);
+    widen(element(base, dtype, index), dtype, row_.data(), n);
     for (int64_t j = 0; j < n; ++j) row[j] += row_[j];
   }
 

@@ -1,0 +1,160 @@
+#include "bench/case.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "bench/random.h"
+
+namespace flux::bench {
+namespace {
+
+constexpr uint64_t kX = 1, kWeight = 2, kBias = 3;  // seeds, added to the case's
+
+}  // namespace
+
+void check_problem(Problem const& p) {
+  for (auto [size, letter] : {std::pair{p.m, 'm'}, {p.n, 'n'}, {p.k, 'k'}})
+    if (size < 0 || size > int64_t{1} << 31)
+      throw Error(ErrorKind::kInvalid, fmt::format("{} is {}; sizes are 0 to 2147483648", letter, size));
+  if (p.op != Op::kAllGatherGemm && (p.activation != Activation::kNone || p.gated))
+    throw Error(ErrorKind::kInvalid, fmt::format("{} has no activation; only ag_gemm applies one", name(p.op)));
+  if (p.gated && p.n % 2 != 0)
+    throw Error(ErrorKind::kInvalid, fmt::format("n is {} for a gated layer, which needs an even n: gate and up", p.n));
+}
+
+Case::Case(World& world, Problem const& problem, Plan const& plan, uint64_t seed)
+    : world_(world), problem_(problem), plan_(plan), seed_(seed) {
+  check_problem(problem);
+  int const rank = world.rank(), ranks = world.size();
+  auto const& p = problem;
+  bool const gathers = p.op == Op::kAllGatherGemm, out_in = p.layout == WeightLayout::kOutIn;
+  int64_t const width = p.gated ? p.n / 2 : p.n;
+  Part const rows = part_of_rows(p.m, rank, ranks);
+  Part const columns = gathers ? part_of_columns(width, rank, ranks) : Part{0, p.n};
+  Part const depth = gathers ? Part{0, p.k} : part_of_columns(p.k, rank, ranks);
+  int64_t const n_r = columns.size * (p.gated ? 2 : 1);
+
+  x_ = OwnedTensor(p.dtype, gathers ? rows.size : p.m, depth.size);
+  Uniform{seed + kX}.fill(x_, gathers ? rows.begin : 0, depth.begin);
+  weight_ = OwnedTensor(p.dtype, out_in ? n_r : depth.size, out_in ? depth.size : n_r);
+  for (int half = 0; half < (p.gated ? 2 : 1); ++half) {  // gate, then up
+    Tensor part = weight_;
+    part.data = out_in ? part.row(half * columns.size) : host::element(part.data, p.dtype, half * columns.size);
+    (out_in ? part.rows : part.columns) = columns.size;
+    Uniform{seed + kWeight}.fill(part, columns.begin + half * width, depth.begin, !out_in);
+  }
+  if (p.bias) {
+    bias_ = OwnedTensor(p.dtype, 1, n_r);
+    for (int64_t j = 0; j < n_r; ++j) {
+      int64_t const column = columns.begin + (j < columns.size ? j : j - columns.size + width);
+      double const value = Uniform{seed + kBias}.at(0, column);
+      host::narrow(&value, host::element(bias_.view().data, p.dtype, j), p.dtype, 1);
+    }
+  }
+  int64_t const out_rows = p.op == Op::kGemmReduceScatter ? rows.size : p.m;
+  out_ = OwnedTensor(p.dtype, out_rows, columns.size);
+  all_rows_ = OwnedTensor(p.dtype, p.m, depth.size);
+  Uniform{seed + kX}.fill(all_rows_, 0, depth.begin);
+  gemm_out_ = OwnedTensor(p.dtype, p.m, columns.size);
+
+  for (int fused = 0; fused < 2; ++fused) {
+    Plan one = plan;
+    one.fused = fused == 1;
+    if (gathers) gather_[fused] = std::make_unique<AllGatherGemm>(world, AllGatherGemm::Shape{p.m, p.k, p.dtype}, one);
+    GemmReduceScatter::Shape const shape{p.m, p.n, p.dtype};
+    if (p.op == Op::kGemmReduceScatter) scatter_[fused] = std::make_unique<GemmReduceScatter>(world, shape, one);
+    if (p.op == Op::kGemmAllReduce) reduce_[fused] = std::make_unique<GemmAllReduce>(world, shape, one);
+  }
+  gemm_ = std::make_unique<PlainGemm>(plan);
+  comm_ = std::make_unique<GatherAlone>(world, p.m, gathers ? p.k : p.n, p.dtype, Plan{});
+}
+
+Linear Case::linear(Tensor const& out) const {
+  Linear l;
+  l.weight = weight_, l.out = out, l.layout = problem_.layout;
+  if (problem_.bias) l.bias = bias_;
+  l.activation = problem_.activation, l.gated = problem_.gated;
+  return l;
+}
+
+void Case::run(bool fused) {
+  auto const& p = problem_;
+  SumEpilogue epilogue;
+  if (p.bias) epilogue.bias = bias_;
+  switch (p.op) {
+    case Op::kAllGatherGemm: return gather_[fused]->run(p.m, x_, linear(out_));
+    case Op::kGemmReduceScatter: return scatter_[fused]->run(p.m, x_, weight_, p.layout, out_, epilogue);
+    case Op::kGemmAllReduce: return reduce_[fused]->run(p.m, x_, weight_, p.layout, out_, epilogue);
+  }
+}
+
+Subject Case::subject() {
+  return {[this](bool fused) { run(fused); }, [this] { gemm_->run(all_rows_, linear(gemm_out_)); },
+          [this] {
+            comm_->run();
+            if (problem_.op == Op::kGemmAllReduce) comm_->run();  // there and back
+          },
+          sent_bytes()};
+}
+
+void Case::record(Timeline* timeline) {
+  if (gather_[1]) gather_[1]->record(timeline);
+  if (scatter_[1]) scatter_[1]->record(timeline);
+  if (reduce_[1]) reduce_[1]->record(timeline);
+}
+
+int64_t Case::sent_bytes() const {
+  auto const& p = problem_;
+  int64_t const columns = p.op == Op::kAllGatherGemm ? p.k : p.n;
+  int64_t const once = GatherAlone::sent_bytes(p.m, columns, p.dtype, world_.rank(), world_.size());
+  return p.op == Op::kGemmAllReduce ? 2 * once : once;
+}
+
+int64_t Case::shared_bytes() const {
+  auto const& p = problem_;
+  int const ranks = world_.size();
+  switch (p.op) {
+    case Op::kAllGatherGemm: return AllGatherGemm::shared_bytes({p.m, p.k, p.dtype}, ranks, plan_);
+    case Op::kGemmReduceScatter: return GemmReduceScatter::shared_bytes({p.m, p.n, p.dtype}, ranks, plan_);
+    case Op::kGemmAllReduce: return GemmAllReduce::shared_bytes({p.m, p.n, p.dtype}, ranks, plan_);
+  }
+  return 0;
+}
+
+double Case::error(int64_t most) {
+  auto const& p = problem_;
+  std::memset(out_.view().data, 0xff, out_.view().bytes());
+  run(true);
+  std::vector<int64_t> const rows = sampled_rows(p.m, most);
+  Matrix64 x{static_cast<int64_t>(rows.size()), all_rows_.view().columns, {}};
+  for (int64_t r : rows) {
+    Matrix64 const one = widened(matrix(all_rows_.view().row(r), p.dtype, 1, x.columns));
+    x.values.insert(x.values.end(), one.values.begin(), one.values.end());
+  }
+  Matrix64 y;
+  Part owned{0, p.m};
+  if (p.op == Op::kAllGatherGemm) {
+    host::Launch halves;  // where gate and up lie
+    halves.set(linear(out_), 0);
+    Matrix64 up;
+    y = product(x, halves.weight, p.layout);
+    if (p.bias) add_row(y, halves.bias);
+    if (p.gated) up = product(x, halves.up, p.layout);
+    if (p.gated && p.bias) add_row(up, halves.up_bias);
+    activate(y, p.activation, p.gated ? &up : nullptr);
+  } else {
+    y = sum_over_ranks(world_, product(x, weight_, p.layout));
+    if (p.bias) add_row(y, bias_);
+    if (p.op == Op::kGemmReduceScatter) owned = part_of_rows(p.m, world_.rank(), world_.size());
+  }
+  Deviation deviation;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i] < owned.begin || rows[i] >= owned.begin + owned.size) continue;
+    Matrix64 const want{1, y.columns, {y.row(i), y.row(i) + y.columns}};
+    deviation.add(matrix(out_.view().row(rows[i] - owned.begin), p.dtype, 1, y.columns), want);
+  }
+  return relative_over_ranks(world_, deviation);
+}
+
+}  // namespace flux::bench

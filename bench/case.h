@@ -1,0 +1,61 @@
+#pragma once
+// One operator on one problem, ready to be timed and checked on one rank.
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "bench/overlap.h"
+#include "bench/plain_gemm.h"
+#include "bench/reference.h"
+#include "flux/op.h"
+#include "io/owned_tensor.h"
+
+namespace flux::bench {
+
+/// Sizes are global, as in a result file.
+struct Problem {
+  Op op = Op::kAllGatherGemm;
+  int64_t m = 0, n = 0, k = 0;
+  DType dtype = DType::kF32;
+  WeightLayout layout = WeightLayout::kOutIn;
+  Activation activation = Activation::kNone;
+  bool gated = false, bias = false;
+};
+
+/// Throws `Error{kInvalid}` for negative sizes, products beyond 2⁶³ bytes, and epilogues the operator does not have.
+void check_problem(Problem const& problem);
+
+/// Inputs, operators and outputs of one rank. Collective.
+class Case {
+ public:
+  Case(World& world, Problem const& problem, Plan const& plan, uint64_t seed);
+
+  void run(bool fused);
+  Subject subject();
+  void record(Timeline* timeline);
+
+  /// ‖out − ref‖ / ‖ref‖ over all ranks, on up to `rows` rows; the output has been poisoned and computed anew.
+  /// Collective.
+  double error(int64_t rows);
+  int64_t sent_bytes() const;
+  int64_t shared_bytes() const;
+  Problem const& problem() const { return problem_; }
+  Tensor const& out() const { return out_.view(); }
+
+ private:
+  Linear linear(Tensor const& out) const;
+
+  World& world_;
+  Problem problem_;
+  Plan plan_;
+  uint64_t seed_;
+  OwnedTensor x_, weight_, bias_, out_;
+  OwnedTensor all_rows_, gemm_out_;           // for the GEMM alone: the rows as if gathered
+  std::unique_ptr<AllGatherGemm> gather_[2];  // unfused, fused
+  std::unique_ptr<GemmReduceScatter> scatter_[2];
+  std::unique_ptr<GemmAllReduce> reduce_[2];
+  std::unique_ptr<PlainGemm> gemm_;
+  std::unique_ptr<GatherAlone> comm_;
+};
+
+}  // namespace flux::bench
