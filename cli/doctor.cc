@@ -5,21 +5,14 @@
 
 #include <Eigen/Core>
 #include <filesystem>
-#include <fstream>
 #include <thread>
 
 #include "cli/command.h"
+#include "cli/machine.h"
 #include "flux/version.h"
 
 namespace flux::cli {
 namespace {
-
-std::string cpu_name() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);)
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
-  return "unknown";
-}
 
 int64_t free_shared_memory() {
   struct statvfs stat {};
