@@ -79,25 +79,26 @@ void Mlp::run(bool fused) {
   scatter_[fused]->run(m_, hidden_, second_, layout_, y_, epilogue_);
 }
 
-void Mlp::run_gemm() {
-  gemm_.run(gemm_x_, first_);
-  Linear down;
-  down.weight = second_, down.out = gemm_y_, down.layout = layout_;
-  gemm_.run(hidden_, down);
-}
-
-void Mlp::run_comm() {
-  comm_.run();
-  comm_.run();  // the scatter moves as many bytes as the gather
+Subject Mlp::subject() {
+  Subject subject;
+  subject.run = [this](bool fused) { run(fused); };
+  subject.gemm = [this] {
+    gemm_.run(gemm_x_, first_);
+    Linear down;
+    down.weight = second_, down.out = gemm_y_, down.layout = layout_;
+    gemm_.run(hidden_, down);
+  };
+  subject.comm = [this] {
+    comm_.run();
+    comm_.run();  // the scatter moves as many bytes as the gather
+  };
+  subject.sent_bytes = 2 * GatherAlone::sent_bytes(m_, weights_.hidden, dtype_, world_.rank(), world_.size());
+  return subject;
 }
 
 void Mlp::record(Timeline* timeline) {
   gather_[1]->record(timeline);
   scatter_[1]->record(timeline);
-}
-
-int64_t Mlp::sent_bytes() const {
-  return 2 * GatherAlone::sent_bytes(m_, weights_.hidden, dtype_, world_.rank(), world_.size());
 }
 
 int64_t Mlp::shared_bytes() const {

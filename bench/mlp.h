@@ -2,6 +2,7 @@
 // A model's MLP sharded over the ranks: AG+GEMM, activation in its epilogue, GEMM+RS.
 #include <memory>
 
+#include "bench/overlap.h"
 #include "bench/plain_gemm.h"
 #include "bench/reference.h"
 #include "flux/op.h"
@@ -18,10 +19,8 @@ class Mlp {
   Mlp(World& world, MlpWeights const& weights, DType dtype, Tensor const& x, Plan const& plan);
 
   void run(bool fused);
-  void run_gemm();  ///< both GEMMs alone
-  void run_comm();  ///< the bytes of both alone
+  Subject subject();
   void record(Timeline* timeline);
-  int64_t sent_bytes() const;
   int64_t shared_bytes() const;
 
   /// ‖y − ref‖ / ‖ref‖ over all ranks on up to `rows` rows, against the unsharded MLP in fp64. Collective.

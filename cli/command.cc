@@ -6,6 +6,7 @@
 #include <atomic>
 #include <filesystem>
 
+#include "report/progress.h"
 #include "trace/trace.h"
 #include "world/launcher.h"
 
@@ -71,29 +72,41 @@ void Common::add_to(CLI::App& app) {
 
 Plan Common::plan() const { return parse_plan(plan_line); }
 
-nlohmann::json to_json(bench::Overlap const& o, Link link, double comm_bytes) {
-  bool const hides = o.none_us > o.gemm_us;
-  return {{"total_us", o.total_us},
-          {"none_us", o.none_us},
-          {"gemm_us", o.gemm_us},
-          {"comm_us", o.comm_us},
+bench::Overlap timed(World& world, bench::Subject const& subject, Common const& common) {
+  if (common.world.link_gbps < 0 && subject.sent_bytes > 0)
+    world.set_link(bench::link_for_ratio(world, subject, 0.5, common.world.link_latency_us));
+  std::unique_ptr<Progress> progress;
+  if (world.rank() == 0) progress = std::make_unique<Progress>("timing", bench::overlap_runs(common.samples));
+  return bench::measure_overlap(world, subject, common.samples, [&] {
+    if (progress) progress->advance();
+  });
+}
+
+nlohmann::json to_json(bench::Overlap const& o, Link link, int64_t sent_bytes) {
+  return {{"total_us", o.fused.median()},
+          {"p10_us", o.fused.quantile(0.1)},
+          {"p90_us", o.fused.quantile(0.9)},
+          {"none_us", o.none.median()},
+          {"gemm_us", o.gemm.median()},
+          {"comm_us", o.comm.median()},
           {"ect_us", o.ect_us()},
-          {"efficiency", hides ? nlohmann::json(o.efficiency()) : nlohmann::json()},
+          {"efficiency", o.hides() ? nlohmann::json(o.efficiency()) : nlohmann::json()},
           {"floor_us", o.floor_us()},
-          {"sent_bytes", comm_bytes},
-          {"link", {{"declared", true}, {"gbps", link.gbps}, {"latency_us", link.latency_us}}}};
+          {"sent_bytes", sent_bytes},
+          {"link", {{"declared", link.gbps > 0}, {"gbps", link.gbps}, {"latency_us", link.latency_us}}}};
 }
 
 void print_overlap(bench::Overlap const& o, Link link) {
-  fmt::print("  GEMM alone                {:10.2f} ms\n", o.gemm_us / 1e3);
-  fmt::print("  communication alone       {:10.2f} ms   {}\n", o.comm_us / 1e3,
+  double const total = o.fused.median();
+  fmt::print("  GEMM alone                {:10.2f} ms\n", o.gemm.median() / 1e3);
+  fmt::print("  communication alone       {:10.2f} ms   {}\n", o.comm.median() / 1e3,
              link.gbps > 0
                  ? fmt::format("declared link, not real: {:.3g} GB/s a rank, {:g} us", link.gbps, link.latency_us)
                  : std::string("memory to memory, no declared link"));
-  fmt::print("  one after the other       {:10.2f} ms\n", o.none_us / 1e3);
-  fmt::print("  fused                     {:10.2f} ms   {:.2f} x faster, {:.2f} x the floor\n", o.total_us / 1e3,
-             o.none_us / o.total_us, o.total_us / o.floor_us());
-  if (o.none_us > o.gemm_us)
+  fmt::print("  one after the other       {:10.2f} ms\n", o.none.median() / 1e3);
+  fmt::print("  fused                     {:10.2f} ms   {:.2f} x as fast, {:.2f} x the floor\n", total / 1e3,
+             o.none.median() / total, total / o.floor_us());
+  if (o.hides())
     fmt::print("  overlap efficiency E      {:10.2f}      1: all communication hidden, 0: none\n", o.efficiency());
 }
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "bench/measure.h"
+#include "bench/overlap.h"
 #include "flux/plan.h"
 #include "flux/world.h"
 #include "trace/timeline.h"
@@ -52,8 +52,11 @@ struct Common {
   Plan plan() const;
 };
 
+/// Declares the link, if none is, and times the subject, with a progress bar on rank 0. Collective.
+bench::Overlap timed(World& world, bench::Subject const& subject, Common const& common);
+
 /// Times, E and floor of one run, as JSON and as lines for a terminal.
-nlohmann::json to_json(bench::Overlap const& overlap, Link link, double comm_bytes);
+nlohmann::json to_json(bench::Overlap const& overlap, Link link, int64_t sent_bytes);
 void print_overlap(bench::Overlap const& overlap, Link link);
 
 /// Brings every rank's spans to rank 0 and writes the trace and its picture there. Collective. Returns what to tell the

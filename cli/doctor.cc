@@ -5,21 +5,14 @@
 
 #include <Eigen/Core>
 #include <filesystem>
-#include <fstream>
 #include <thread>
 
 #include "cli/command.h"
-#include "report/result_file.h"
+#include "cli/machine.h"
+#include "flux/version.h"
 
 namespace flux::cli {
 namespace {
-
-std::string cpu_name() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);)
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
-  return "unknown";
-}
 
 int64_t free_shared_memory() {
   struct statvfs stat {};
@@ -78,13 +71,13 @@ void add_doctor(CLI::App& app, Action& action) {
     action = [json] {
       auto const findings = examine();
       if (*json) {
-        nlohmann::json out = {{"commit", build_commit()}};
+        nlohmann::json out = {{"commit", commit()}};
         for (auto const& f : findings)
           out["findings"].push_back({{"subject", f.subject}, {"found", f.found}, {"used", f.used}});
         fmt::print("{}\n", out.dump(2));
         return kOk;
       }
-      fmt::print("flux, commit {}\n", build_commit());
+      fmt::print("flux, commit {}\n", commit());
       for (auto const& f : findings) fmt::print("  [{}] {:<16} {}\n", f.used ? "x" : " ", f.subject, f.found);
       return kOk;
     };

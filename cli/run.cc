@@ -3,7 +3,6 @@
 
 #include "bench/case.h"
 #include "cli/command.h"
-#include "report/progress.h"
 
 namespace flux::cli {
 namespace {
@@ -33,23 +32,7 @@ int run_on(World& world, RunOptions const& o) {
   bool const right = error <= tolerance(p.dtype);
 
   bench::Overlap overlap;
-  if (o.common.samples > 0) {
-    if (o.common.world.link_gbps < 0 && test.sent_bytes() > 0)
-      world.set_link(bench::link_for_ratio(
-          world, [&] { test.run_gemm(); }, test.sent_bytes(), 0.5, o.common.world.link_latency_us));
-    std::unique_ptr<Progress> progress;
-    if (speaks) progress = std::make_unique<Progress>("timing", 4 * (o.common.samples + 1));
-    auto const times = bench::measure(world,
-                                      {{"flux", [&] { test.run(true); }},
-                                       {"none", [&] { test.run(false); }},
-                                       {"gemm", [&] { test.run_gemm(); }},
-                                       {"comm", [&] { test.run_comm(); }}},
-                                      o.common.samples, [&] {
-                                        if (progress) progress->advance();
-                                      });
-    overlap = {times.at("flux").median(), times.at("none").median(), times.at("gemm").median(),
-               times.at("comm").median()};
-  }
+  if (o.common.samples > 0) overlap = timed(world, test.subject(), o.common);
   std::string told;
   if (!o.common.timeline_path.empty()) {
     Timeline timeline;
@@ -78,7 +61,7 @@ int run_on(World& world, RunOptions const& o) {
                           {"error", error},
                           {"right", right},
                           {"shared_bytes", test.shared_bytes()}};
-    if (o.common.samples > 0) out.update(to_json(overlap, world.link(), static_cast<double>(test.sent_bytes())));
+    if (o.common.samples > 0) out.update(to_json(overlap, world.link(), test.sent_bytes()));
     if (!told.empty()) out["timeline"] = o.common.timeline_path;
     fmt::print("{}\n", out.dump(2));
   } else {

@@ -7,7 +7,6 @@
 #include "bench/random.h"
 #include "cli/command.h"
 #include "io/npy.h"
-#include "report/progress.h"
 
 namespace flux::cli {
 namespace {
@@ -52,7 +51,7 @@ void print_json(Report const& r, MlpOptions const& o) {
                         {"tolerance", r.tolerance},
                         {"right", r.error <= r.tolerance},
                         {"shared_bytes", r.shared_bytes}};
-  if (o.common.samples > 0) out.update(to_json(r.overlap, r.link, static_cast<double>(r.sent_bytes)));
+  if (o.common.samples > 0) out.update(to_json(r.overlap, r.link, r.sent_bytes));
   if (!r.timeline.empty()) out["timeline"] = o.common.timeline_path;
   if (!o.output.empty()) out["output"] = o.output;
   fmt::print("{}\n", out.dump(2));
@@ -88,9 +87,8 @@ int run_on(World& world, MlpOptions const& o) {
   }
   Plan const plan = o.common.plan();
   bench::Mlp mlp(world, weights, dtype, x, plan);
-  Report r{weights,     dtype, x.rows, mlp.sent_bytes(),          mlp.shared_bytes(), 0,
-           0,           {},    {},     std::string(world.kind()), to_string(plan),    {},
-           world.size()};
+  Report r{weights,         dtype, x.rows,      0, mlp.shared_bytes(), 0, 0, {}, {}, std::string(world.kind()),
+           to_string(plan), {},    world.size()};
   r.error = mlp.error(256);
   r.tolerance = o.max_error >= 0 ? o.max_error : default_tolerance(dtype);
   bool const right = r.error <= r.tolerance;
@@ -98,23 +96,9 @@ int run_on(World& world, MlpOptions const& o) {
     OwnedTensor const y = mlp.gathered();
     if (speaks) write_npy(o.output, y);
   }
-  if (o.common.samples > 0) {
-    if (o.common.world.link_gbps < 0 && mlp.sent_bytes() > 0)
-      world.set_link(bench::link_for_ratio(
-          world, [&] { mlp.run_gemm(); }, mlp.sent_bytes(), 0.5, o.common.world.link_latency_us));
-    std::unique_ptr<Progress> progress;
-    if (speaks) progress = std::make_unique<Progress>("timing", 4 * (o.common.samples + 1));
-    auto const times = bench::measure(world,
-                                      {{"flux", [&] { mlp.run(true); }},
-                                       {"none", [&] { mlp.run(false); }},
-                                       {"gemm", [&] { mlp.run_gemm(); }},
-                                       {"comm", [&] { mlp.run_comm(); }}},
-                                      o.common.samples, [&] {
-                                        if (progress) progress->advance();
-                                      });
-    r.overlap = {times.at("flux").median(), times.at("none").median(), times.at("gemm").median(),
-                 times.at("comm").median()};
-  }
+  bench::Subject const subject = mlp.subject();
+  r.sent_bytes = subject.sent_bytes;
+  if (o.common.samples > 0) r.overlap = timed(world, subject, o.common);
   r.link = world.link();
   if (!o.common.timeline_path.empty()) {
     Timeline timeline;

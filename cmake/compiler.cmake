@@ -13,7 +13,8 @@ target_compile_features(flux_compiler INTERFACE cxx_std_20)
 target_compile_options(flux_compiler INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Werror>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # GCC 12 takes its own AVX-512 intrinsics, which start from undefined registers, for uses of uninitialised variables.
-  target_compile_options(flux_compiler INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized -Wno-restrict>)
+  target_compile_options(flux_compiler INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-Wno-uninitialized -Wno-maybe-uninitialized -Wno-restrict>)
 endif()
 if(FLUX_NATIVE)
   target_compile_options(flux_compiler INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-march=native>)

@@ -8,6 +8,9 @@ set(results ${PROJECT_BINARY_DIR}/results)
 # The rooms that run the operators share the scenario list of test/op.
 function(flux_add_test_room room library)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/test/${room}/*.cc)
+  if(room MATCHES "^(chaos|gpu|world)$")  # rooms that run the scenario list too
+    list(APPEND sources ${PROJECT_SOURCE_DIR}/test/op/scenario.cc)
+  endif()
   file(GLOB cases CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/test/${room}/*_test.cc)
   if(NOT cases)
     return()
