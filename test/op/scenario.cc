@@ -243,10 +243,10 @@ std::vector<Scenario> all_scenarios() {
     };
     for (auto line :
          {"", "transport=pull", "transport=remote", "path=ring", "comm_rows=5", "transport=pull comm_rows=7 k_slices=2",
-          "path=ring comm_rows=4 k_slices=3", "fused=no", "order=naive", "workers=1 tile=64x64"})
+          "path=ring comm_rows=4 k_slices=3", "fused=no", "order=naive", "workers=1 tile=64x64", "buffers=1"})
       add(Op::kAllGatherGemm, line);
     for (auto line : {"", "route=stage", "route=sum", "route=ring", "fused=no", "order=naive", "slots=fp32",
-                      "workers=1 tile=64x64"})
+                      "workers=1 tile=64x64", "buffers=1"})
       add(Op::kGemmReduceScatter, line);
     for (auto line : {"shots=one", "shots=two", "route=stage", "route=ring", "route=sum", "fused=no"})
       add(Op::kGemmAllReduce, line);
@@ -265,12 +265,12 @@ std::vector<Scenario> all_scenarios() {
   for (int slow = 0; slow < 3; ++slow) {
     Scenario s;
     s.m = 1, s.n = 40, s.k = 24, s.ranks = 3, s.slow = slow, s.calls = 12;
-    for (auto line : {"", "transport=pull", "transport=remote", "path=ring"}) {
+    for (auto line : {"", "transport=pull", "transport=remote", "path=ring", "buffers=1"}) {
       s.plan = plan(line);
       list.push_back(s);
     }
     for (Op op : {Op::kGemmReduceScatter, Op::kGemmAllReduce})
-      for (auto line : {"", "route=stage", "route=sum", "route=ring", "shots=one"}) {
+      for (auto line : {"", "route=stage", "route=sum", "route=ring", "shots=one", "buffers=1"}) {
         s.op = op, s.plan = plan(line);
         list.push_back(s);
       }
