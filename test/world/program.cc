@@ -123,11 +123,13 @@ std::vector<Ending> run_under_mpirun(std::string const& name, int* status) {
   }
   auto const start = Clock::now();
   int how = 0;
+  bool hung = false;
   while (waitpid(pid, &how, WNOHANG) == 0) {
-    if (seconds_since(start) > 60) kill(pid, SIGKILL);  // a hang: the test sees the signal
+    hung = hung || seconds_since(start) > 60;
+    if (hung) kill(pid, SIGKILL);
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
-  *status = WIFSIGNALED(how) ? 128 + WTERMSIG(how) : WEXITSTATUS(how);
+  *status = hung ? kHung : WIFSIGNALED(how) ? 128 + WTERMSIG(how) : WEXITSTATUS(how);
   return folder.endings(p.ranks);
 }
 

@@ -29,6 +29,9 @@ struct Ending {
 };
 enum Code { kFine = 0, kWrong = 1, kRaised = 3 };
 
+/// What `status` says of an mpirun that had to be ended from outside.
+inline constexpr int kHung = -1;
+
 /// Runs the program on each way of being a rank; one ending a rank. `status` receives what the launcher returned.
 std::vector<Ending> run_as_threads(std::string const& name);
 std::vector<Ending> run_as_processes(std::string const& name, int* status = nullptr);
