@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <cstring>
 
 #include "bench/random.h"
@@ -90,11 +89,13 @@ void Case::run(bool fused) {
   }
 }
 
-void Case::run_gemm() { gemm_->run(all_rows_, linear(gemm_out_)); }
-
-void Case::run_comm() {
-  comm_->run();
-  if (problem_.op == Op::kGemmAllReduce) comm_->run();  // there and back
+Subject Case::subject() {
+  return {[this](bool fused) { run(fused); }, [this] { gemm_->run(all_rows_, linear(gemm_out_)); },
+          [this] {
+            comm_->run();
+            if (problem_.op == Op::kGemmAllReduce) comm_->run();  // there and back
+          },
+          sent_bytes()};
 }
 
 void Case::record(Timeline* timeline) {
@@ -108,6 +109,17 @@ int64_t Case::sent_bytes() const {
   int64_t const columns = p.op == Op::kAllGatherGemm ? p.k : p.n;
   int64_t const once = GatherAlone::sent_bytes(p.m, columns, p.dtype, world_.rank(), world_.size());
   return p.op == Op::kGemmAllReduce ? 2 * once : once;
+}
+
+int64_t Case::shared_bytes() const {
+  auto const& p = problem_;
+  int const ranks = world_.size();
+  switch (p.op) {
+    case Op::kAllGatherGemm: return AllGatherGemm::shared_bytes({p.m, p.k, p.dtype}, ranks, plan_);
+    case Op::kGemmReduceScatter: return GemmReduceScatter::shared_bytes({p.m, p.n, p.dtype}, ranks, plan_);
+    case Op::kGemmAllReduce: return GemmAllReduce::shared_bytes({p.m, p.n, p.dtype}, ranks, plan_);
+  }
+  return 0;
 }
 
 double Case::error(int64_t most) {
@@ -143,15 +155,6 @@ double Case::error(int64_t most) {
     deviation.add(matrix(out_.view().row(rows[i] - owned.begin), p.dtype, 1, y.columns), want);
   }
   return relative_over_ranks(world_, deviation);
-}
-
-Link link_for_ratio(World& world, std::function<void()> const& gemm, int64_t sent_bytes, double ratio,
-                    double latency_us) {
-  auto const times = measure(world, {{"gemm", gemm}}, 3);
-  // Rank 0's word counts, so that all declare the same link.
-  auto const all =
-      world.all_gather(fmt::format("{}", static_cast<double>(sent_bytes) / (ratio * times.at("gemm").median() * 1e3)));
-  return {std::strtod(all[0].c_str(), nullptr), latency_us};
 }
 
 }  // namespace flux::bench

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "bench/measure.h"
+#include "bench/overlap.h"
 #include "bench/plain_gemm.h"
 #include "bench/reference.h"
 #include "flux/op.h"
@@ -31,8 +31,7 @@ class Case {
   Case(World& world, Problem const& problem, Plan const& plan, uint64_t seed);
 
   void run(bool fused);
-  void run_gemm();  ///< the best unsplit GEMM of this rank's shape
-  void run_comm();  ///< the same bytes alone
+  Subject subject();
   void record(Timeline* timeline);
 
   /// ‖out − ref‖ / ‖ref‖ over all ranks, on up to `rows` rows; the output has been poisoned and computed anew.
@@ -58,9 +57,5 @@ class Case {
   std::unique_ptr<PlainGemm> gemm_;
   std::unique_ptr<GatherAlone> comm_;
 };
-
-/// A link that makes communication take `ratio` of the GEMM's time, measured now. Collective; the same on every rank.
-Link link_for_ratio(World& world, std::function<void()> const& gemm, int64_t sent_bytes, double ratio,
-                    double latency_us);
 
 }  // namespace flux::bench

@@ -26,13 +26,4 @@ struct Times {
 std::map<std::string, Times> measure(
     World& world, std::vector<Method> const& methods, int rounds, std::function<void()> const& tick = [] {});
 
-/// The measures of DESIGN: how much of the communication a method hides.
-struct Overlap {
-  double total_us = 0, none_us = 0, gemm_us = 0, comm_us = 0;
-  double ect_us() const { return total_us - gemm_us; }
-  /// 1: all hidden, 0: no gain over one after the other. No meaning where there is nothing to hide.
-  double efficiency() const { return 1 - ect_us() / (none_us - gemm_us); }
-  double floor_us() const { return gemm_us > comm_us ? gemm_us : comm_us; }
-};
-
 }  // namespace flux::bench

@@ -30,7 +30,7 @@ if [ ${#missing[@]} -gt 0 ]; then
     say "installing ${missing[*]}"
     export DEBIAN_FRONTEND=noninteractive
     apt-get -qq update
-    apt-get -qq install -y --no-install-recommends "${missing[@]}" >/dev/null
+    apt-get -qq -o Dpkg::Use-Pty=0 install -y --no-install-recommends "${missing[@]}" >/dev/null
   else
     say "missing packages; install them with: sudo apt-get install -y --no-install-recommends ${missing[*]}"
   fi

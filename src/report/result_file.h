@@ -52,7 +52,7 @@ struct ResultFile {
   static constexpr int kSchema = 1;
   std::string suite;    ///< "core", "decode", ...
   std::string date;     ///< UTC, "2026-12-01T10:00:00Z": see utc_now()
-  std::string commit;   ///< see build_commit()
+  std::string commit;   ///< see commit() in flux/version.h
   std::string command;  ///< the whole command line
   MachineFacts machine;
   std::vector<ResultRow> rows;
@@ -61,10 +61,10 @@ struct ResultFile {
 };
 
 std::string utc_now();
-std::string_view build_commit();  ///< the commit this library was built from, "unknown" outside a repository
 
-/// Writes `<date>-<machine>-<suite>.json` into `folder`, whole or not at all, and returns its path. An older file is
-/// never replaced: a second run of a day gets `-2`. Throws Error{kInvalid} for no rows, NaN or infinity.
+/// Writes `<date>-<machine>-<suite>.json` ("2026-12-01-h200x2-core.json") into `folder`, whole or not at all, and
+/// returns its path. An older file is never replaced: a second run of a day gets `-2`. Throws Error{kInvalid} for no
+/// rows, NaN or infinity, an empty or odd suite or date.
 std::filesystem::path write_result(std::filesystem::path const& folder, ResultFile const& file);
 
 /// Throws Error{kInvalid}, one sentence: not JSON, truncated, another schema, a field missing, unknown or of the wrong
@@ -75,7 +75,7 @@ ResultFile read_result(std::filesystem::path const& path);
 std::string to_json(ResultFile const& file);
 ResultFile parse_result(std::string_view text, std::string_view name);
 
-/// For the terminal: the rows of each problem under its heading.
+/// For the terminal: the rows of each problem under its heading, times in microseconds.
 std::string to_table(ResultFile const& file);
 
 }  // namespace flux

@@ -12,7 +12,7 @@ struct ArrivalWords {
   Shards slices;          // k over slices
   int64_t comm_rows = 1;  // rows of a communication tile, independent of the GEMM's tile
 
-  FLUX_HD constexpr int tiles() const { return static_cast<int>((shards.largest() + comm_rows - 1) / comm_rows); }
+  FLUX_HD constexpr int tiles() const { return static_cast<int>(quotient(shards.largest() + comm_rows - 1, comm_rows)); }
   FLUX_HD constexpr int64_t size() const { return int64_t{1} * shards.ranks * tiles() * slices.ranks; }
   FLUX_HD constexpr int64_t index(int source, int64_t tile, int slice) const {
     return (int64_t{1} * source * tiles() + tile) * slices.ranks + slice;
@@ -43,7 +43,7 @@ struct Arrival {
     if (planted(Bug::kNoWait)) return true;
     return each_band(layout.shards, rows, [&](Place band, int64_t first) {
       if (band.rank == rank) return true;
-      for (int64_t t = band.row / layout.comm_rows; t * layout.comm_rows < band.row + band.rows; ++t)
+      for (int64_t t = quotient(band.row, layout.comm_rows); t * layout.comm_rows < band.row + band.rows; ++t)
         if (!await(words + layout.index(band.rank, t, slice), goal, watch, Awaited::kRows, band.rank, first))
           return false;
       return true;

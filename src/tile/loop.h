@@ -5,10 +5,12 @@
 //   kRoles                       whether load, multiply and store run side by side
 //   first(), stride()            which tiles of the schedule are this worker's
 //   timed(phase, tile, f)        runs f, and keeps its times where a timeline is asked for
+//   ahead(tile, k)               may ask for the weights of a range of k, before the rows are waited for
 //   check(ok)                    takes note of a wait that failed; true: go on
 //   load(place, tile, k)         brings the rows at `place` and their weights, for a range of k
 //   multiply(tile, k)            accumulates
 //   store(place, skip, tile, w)  writes the accumulators, from the tile's row `skip` on, as `w` says
+//   finish(tile)                 all bands of the tile were named to store(): done with its accumulators after this
 //   publish(f)                   calls f once the stores so far are performed
 #include "tile/gate.h"
 #include "tile/route.h"
@@ -19,13 +21,17 @@ enum class Phase : Word { kWait, kMaths, kStore };
 
 template <class Engine, class Gate, class Route>
 FLUX_HD void store_tile(Engine& engine, Route const& route, Tile tile) {
-  each_band(route.shards(), tile.range(), [&](Place band, int64_t first) {
+  bool const stored = each_band(route.shards(), tile.range(), [&](Place band, int64_t first) {
     if (!engine.check(route.wait(band, first))) return false;
     if (planted(Bug::kAnnounceBeforeStore)) route.announce(band);
     for (int copy = 0; copy < route.copies(); ++copy)
       engine.store(route.where(band, first, copy), static_cast<int>(first - tile.row), tile, route.write(band));
-    if (route.announces() && !planted(Bug::kAnnounceBeforeStore)) engine.publish([&] { route.announce(band); });
     return true;
+  });
+  engine.finish(tile);
+  if (!stored || !route.announces() || planted(Bug::kAnnounceBeforeStore)) return;
+  engine.publish([&] {
+    each_band(route.shards(), tile.range(), [&](Place band, int64_t) { return route.announce(band), true; });
   });
 }
 
@@ -41,6 +47,7 @@ FLUX_HD void run(Engine& engine, Schedule const& order, Gate const& gate, Route 
   };
   auto load = [&](Tile tile, int s) {
     Rows const k{slices.begin(s), slices.size(s)};
+    engine.ahead(tile, k);
     bool const ok = engine.timed(Phase::kWait, tile, [&] { return engine.check(gate.wait(tile.range(), s)); });
     if (ok) engine.load(gate.where(tile.range()), tile, k);
     return ok;

@@ -23,19 +23,19 @@ struct Shards {
   int ranks = 1;
   int64_t unit = 1;
 
-  FLUX_HD constexpr int64_t units() const { return (total + unit - 1) / unit; }
+  FLUX_HD constexpr int64_t units() const { return quotient(total + unit - 1, unit); }
   FLUX_HD constexpr int64_t begin(int r) const {
-    int64_t at = units() * r / ranks * unit;
+    int64_t at = quotient(units() * r, ranks) * unit;
     return at < total ? at : total;
   }
   FLUX_HD constexpr int64_t size(int r) const { return begin(r + 1) - begin(r); }
   FLUX_HD constexpr int64_t largest() const {
-    int64_t most = (units() + ranks - 1) / ranks * unit;
+    int64_t most = quotient(units() + ranks - 1, ranks) * unit;
     return most < total ? most : total;
   }
   /// The rank that owns `element`: the last r with begin(r) <= element.
   FLUX_HD constexpr int owner(int64_t element) const {
-    return static_cast<int>(((element / unit + 1) * ranks - 1) / units());
+    return static_cast<int>(quotient((quotient(element, unit) + 1) * ranks - 1, units()));
   }
   /// The first band of `rows`: those that one rank owns, as rows of its own shard.
   FLUX_HD constexpr Place band(Rows rows) const {

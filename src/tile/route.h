@@ -13,14 +13,16 @@ struct BandWords {
 
   /// Rows of the owner's first tile row that lie before its shard.
   FLUX_HD constexpr int64_t offset(int owner) const {
-    return tiling == Tiling::kAcross ? shards.begin(owner) % block_m : 0;
+    if (tiling == Tiling::kWithin) return 0;
+    int64_t const begin = shards.begin(owner);
+    return begin - quotient(begin, block_m) * block_m;
   }
   FLUX_HD constexpr int count(int owner) const {
     int64_t const rows = shards.size(owner);
-    return rows == 0 ? 0 : static_cast<int>((rows + offset(owner) + block_m - 1) / block_m);
+    return rows == 0 ? 0 : static_cast<int>(quotient(rows + offset(owner) + block_m - 1, block_m));
   }
-  FLUX_HD constexpr int most() const { return static_cast<int>(shards.largest() / block_m) + 2; }
-  FLUX_HD constexpr int index(Place band) const { return static_cast<int>((band.row + offset(band.rank)) / block_m); }
+  FLUX_HD constexpr int most() const { return static_cast<int>(quotient(shards.largest(), block_m)) + 2; }
+  FLUX_HD constexpr int index(Place band) const { return static_cast<int>(quotient(band.row + offset(band.rank), block_m)); }
   FLUX_HD constexpr int64_t size() const { return int64_t{1} * shards.ranks * most(); }
   FLUX_HD constexpr int64_t index(int source, int band) const { return int64_t{1} * source * most() + band; }
   /// The rows of band `band` of `owner`, within its shard.

@@ -51,7 +51,7 @@ struct Schedule {
     Run const& r = run[hint];
     uint32_t const j = static_cast<uint32_t>(i - r.start), per_band = static_cast<uint32_t>(band) * tiles_n;
     uint32_t const b = j / per_band, inside = j % per_band;
-    uint32_t const tiles_m = static_cast<uint32_t>((r.rows + block_m - 1) / block_m), top = b * band;
+    uint32_t const tiles_m = static_cast<uint32_t>(quotient(r.rows + block_m - 1, block_m)), top = b * band;
     uint32_t const height = tiles_m - top < static_cast<uint32_t>(band) ? tiles_m - top : band;
     uint32_t const n = inside / height;
     int64_t const offset = static_cast<int64_t>(top + (inside - n * height)) * block_m;

@@ -23,6 +23,15 @@ namespace flux {
 using Word = uint32_t;
 inline constexpr int kMaxRanks = 16;
 
+/// a / b of numbers that are not negative. A GPU divides 64 bits by a call; the rows and columns it sees fit into 32.
+FLUX_HD constexpr int64_t quotient(int64_t a, int64_t b) {
+#if defined(__CUDA_ARCH__)
+  return static_cast<uint32_t>(a) / static_cast<uint32_t>(b);
+#else
+  return a / b;
+#endif
+}
+
 /// One buffer a rank, at the address each has in this process or on this GPU.
 template <class T>
 struct Symmetric {

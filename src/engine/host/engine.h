@@ -44,6 +44,8 @@ class Engine {
 
   bool check(bool ok) { return ok_ = ok_ && ok; }
 
+  void ahead(Tile, Rows) {}
+
   // The rows and their weights are used where they lie if they need no conversion.
   void load(Place from, Tile tile, Rows k) {
     if (k.first == 0) std::fill(accumulator_.begin(), accumulator_.end(), T(0));
@@ -76,6 +78,8 @@ class Engine {
         narrow(row, out, launch_.c_dtype, n);
     }
   }
+
+  void finish(Tile) {}
 
   template <class F>
   void publish(F&& announce) {

@@ -1,0 +1,145 @@
+#include "bench/mlp.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+namespace flux::bench {
+namespace {
+
+Tensor rows_of(Tensor t, int64_t first, int64_t count) {
+  t.data = t.row(first), t.rows = count;
+  return t;
+}
+Tensor columns_of(Tensor t, int64_t first, int64_t count) {
+  t.data = host::element(t.data, t.dtype, first), t.columns = count;
+  return t;
+}
+
+OwnedTensor converted(Tensor const& from, DType dtype) {
+  OwnedTensor to(dtype, from.rows, from.columns);
+  Matrix64 const wide = widened(from);
+  for (int64_t r = 0; r < from.rows; ++r) host::narrow(wide.row(r), to.view().row(r), dtype, from.columns);
+  return to;
+}
+
+// `t` itself, or a copy in `keep` where dtype or alignment do not fit.
+Tensor usable(Tensor const& t, DType dtype, OwnedTensor& keep) {
+  if (!t || (t.dtype == dtype && aligned(t))) return t;
+  keep = converted(t, dtype);
+  return keep;
+}
+
+}  // namespace
+
+Mlp::Mlp(World& world, MlpWeights const& w, DType dtype, Tensor const& x, Plan const& plan)
+    : world_(world),
+      weights_(w),
+      dtype_(dtype),
+      all_rows_(x),
+      m_(x.rows),
+      plan_(plan),
+      layout_(w.layout),
+      gemm_(plan),
+      comm_(world, x.rows, w.hidden, dtype, {}) {
+  if (x.columns != w.hidden)
+    throw Error(ErrorKind::kInvalid, fmt::format("x has {} columns; this MLP takes {}", x.columns, w.hidden));
+  Part const rows = part_of_rows(m_, world.rank(), world.size());
+  Part const part = part_of_columns(w.intermediate, world.rank(), world.size());
+  auto first = [&](Tensor const& t) {
+    return w.layout == WeightLayout::kInOut ? columns_of(t, part.begin, part.size) : rows_of(t, part.begin, part.size);
+  };
+  auto bias = [&](Tensor const& t) { return t ? columns_of(t, part.begin, part.size) : t; };
+  x_ = converted(rows_of(x, rows.begin, rows.size), dtype);
+  gemm_x_ = converted(x, dtype);
+  hidden_ = OwnedTensor(dtype, m_, part.size);
+  y_ = OwnedTensor(dtype, rows.size, w.hidden);
+  gemm_y_ = OwnedTensor(dtype, m_, w.hidden);
+  first_.out = hidden_, first_.layout = layout_, first_.activation = w.activation, first_.gated = w.gated();
+  first_.weight = usable(first(w.gated() ? w.gate : w.up), dtype, gate_);
+  first_.bias = usable(bias(w.gated() ? w.gate_bias : w.up_bias), dtype, gate_bias_);
+  if (w.gated()) {
+    first_.up = usable(first(w.up), dtype, up_);
+    first_.up_bias = usable(bias(w.up_bias), dtype, up_bias_);
+  }
+  second_ = usable(w.layout == WeightLayout::kInOut ? rows_of(w.down, part.begin, part.size)
+                                                    : columns_of(w.down, part.begin, part.size),
+                   dtype, down_);
+  epilogue_.bias = usable(w.down_bias, dtype, down_bias_);
+  for (int fused = 0; fused < 2; ++fused) {
+    Plan one = plan;
+    one.fused = fused == 1;
+    gather_[fused] = std::make_unique<AllGatherGemm>(world, AllGatherGemm::Shape{m_, w.hidden, dtype}, one);
+    scatter_[fused] = std::make_unique<GemmReduceScatter>(world, GemmReduceScatter::Shape{m_, w.hidden, dtype}, one);
+  }
+}
+
+void Mlp::run(bool fused) {
+  gather_[fused]->run(m_, x_, first_);
+  scatter_[fused]->run(m_, hidden_, second_, layout_, y_, epilogue_);
+}
+
+Subject Mlp::subject() {
+  Subject subject;
+  subject.run = [this](bool fused) { run(fused); };
+  subject.gemm = [this] {
+    gemm_.run(gemm_x_, first_);
+    Linear down;
+    down.weight = second_, down.out = gemm_y_, down.layout = layout_;
+    gemm_.run(hidden_, down);
+  };
+  subject.comm = [this] {
+    comm_.run();
+    comm_.run();  // the scatter moves as many bytes as the gather
+  };
+  subject.sent_bytes = 2 * GatherAlone::sent_bytes(m_, weights_.hidden, dtype_, world_.rank(), world_.size());
+  return subject;
+}
+
+void Mlp::record(Timeline* timeline) {
+  gather_[1]->record(timeline);
+  scatter_[1]->record(timeline);
+}
+
+int64_t Mlp::shared_bytes() const {
+  return AllGatherGemm::shared_bytes({m_, weights_.hidden, dtype_}, world_.size(), plan_) +
+         GemmReduceScatter::shared_bytes({m_, weights_.hidden, dtype_}, world_.size(), plan_);
+}
+
+double Mlp::error(int64_t most) {
+  std::memset(hidden_.view().data, 0xff, hidden_.view().bytes());
+  std::memset(y_.view().data, 0xff, y_.view().bytes());
+  run(true);
+  Part const mine = part_of_rows(m_, world_.rank(), world_.size());
+  Deviation deviation;
+  MlpWeights const& w = weights_;
+  // A block of rows at a time: each pass widens the whole weights once.
+  std::vector<int64_t> const rows = sampled_rows(mine.size, most / world_.size() + 1);
+  Matrix64 x{static_cast<int64_t>(rows.size()), w.hidden, {}};
+  for (int64_t r : rows) {
+    Matrix64 const row = widened(rows_of(x_.view(), r, 1));
+    x.values.insert(x.values.end(), row.values.begin(), row.values.end());
+  }
+  Matrix64 up = product(x, w.up, layout_), gate;
+  if (w.up_bias) add_row(up, w.up_bias);
+  if (w.gated()) {
+    gate = product(x, w.gate, layout_);
+    if (w.gate_bias) add_row(gate, w.gate_bias);
+    activate(gate, w.activation, &up);
+  } else {
+    activate(up, w.activation);
+  }
+  Matrix64 y = product(w.gated() ? gate : up, w.down, layout_);
+  if (w.down_bias) add_row(y, w.down_bias);
+  for (size_t i = 0; i < rows.size(); ++i)
+    deviation.add(rows_of(y_.view(), rows[i], 1), {1, y.columns, {y.row(i), y.row(i) + y.columns}});
+  return relative_over_ranks(world_, deviation);
+}
+
+OwnedTensor Mlp::gathered() {
+  OwnedTensor all(dtype_, m_, weights_.hidden);
+  AllGatherGemm(world_, {m_, weights_.hidden, dtype_}).run(m_, y_, std::span<Linear const>(), all.view());
+  return all;
+}
+
+}  // namespace flux::bench

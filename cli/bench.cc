@@ -1,0 +1,106 @@
+// flux bench: a suite of workloads, methods interleaved, into a result file and a table.
+#include <fmt/format.h>
+
+#include "bench/workloads.h"
+#include "cli/command.h"
+#include "cli/machine.h"
+#include "flux/version.h"
+#include "report/progress.h"
+#include "report/result_file.h"
+
+namespace flux::cli {
+namespace {
+
+struct BenchOptions {
+  Common common;
+  std::string suite = "host", workloads, out = "bench/results", only;
+  double ratio = 0.5;
+};
+
+double tolerance(DType dtype) { return dtype == DType::kF64 ? 1e-13 : dtype == DType::kF32 ? 1e-5 : 1e-2; }
+
+// Both methods of one workload, as rows.
+std::vector<ResultRow> rows_of(World& world, bench::Workload const& w, BenchOptions const& o, Plan const& plan) {
+  bench::Case test(world, w.problem, plan, o.common.seed);
+  double const error = test.error(64);
+  bench::Overlap const overlap = timed(world, test.subject(), o.common);
+  auto const& p = w.problem;
+  ResultRow row;
+  row.workload = w.name, row.op = name(p.op);
+  row.m = p.m, row.n = p.n, row.k = p.k, row.tp = w.tp;
+  row.dtype = name(p.dtype), row.weight = name(p.layout), row.epilogue = w.epilogue;
+  row.world = world.kind(), row.link = "host", row.duplex = true;
+  row.samples = o.common.samples;
+  row.gemm_us = overlap.gemm.median(), row.gemm_by = "flux", row.comm_us = overlap.comm.median();
+  row.link_gbps = world.link().gbps, row.floor_us = overlap.floor_us(), row.peak_floor_us = overlap.floor_us();
+  row.error = error;
+  std::vector<ResultRow> rows;
+  for (auto const& [method, times, fused] :
+       {std::tuple{"flux", &overlap.fused, true}, std::tuple{"none", &overlap.none, false}}) {
+    row.method = method;
+    row.total_us = times->median(), row.p10_us = times->quantile(0.1), row.p90_us = times->quantile(0.9);
+    row.ect_us = row.total_us - *row.gemm_us;
+    row.efficiency.reset();
+    if (overlap.hides()) row.efficiency = fused ? overlap.efficiency() : 0.0;
+    Plan used = plan;
+    used.fused = fused;
+    row.plan = "host " + to_string(used);
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+int run(BenchOptions const& o) {
+  auto const file = o.workloads.empty() ? bench::workload_file() : std::filesystem::path(o.workloads);
+  auto list = bench::read_workloads(file, o.suite);
+  if (!o.only.empty()) std::erase_if(list, [&](auto const& w) { return w.name.find(o.only) == std::string::npos; });
+  if (list.empty())
+    throw Error(ErrorKind::kInvalid, fmt::format("no workload of suite {} has '{}' in its name", o.suite, o.only));
+  Plan const plan = o.common.plan();
+  ResultFile results;
+  results.suite = o.suite, results.date = utc_now(), results.commit = commit();
+  results.command = fmt::format("{}", fmt::join(command_line(), " "));
+  results.machine = machine_facts();
+  bool right = true;
+  for (auto const& w : list) {
+    WorldChoice choice = o.common.world;
+    choice.ranks = w.tp;
+    int const code = choice.run([&](World& world) {
+      auto const rows = rows_of(world, w, o, plan);
+      if (world.rank() == 0) results.rows.insert(results.rows.end(), rows.begin(), rows.end());
+      return *rows[0].error <= tolerance(w.problem.dtype) ? kOk : kWrongOutput;
+    });
+    right = right && code == kOk;
+  }
+  auto const path = write_result(o.out, results);
+  if (o.common.json)
+    fmt::print("{}\n", to_json(results));
+  else
+    fmt::print("{}\nresults: {} (the link is declared, not real)\n", to_table(results), path.string());
+  if (!right) fmt::print(stderr, "flux: at least one output was wrong; see the column of errors\n");
+  return right ? kOk : kWrongOutput;
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, Action& action) {
+  auto o = std::make_shared<BenchOptions>();
+  CLI::App* command =
+      app.add_subcommand("bench", "Times a suite of workloads, fused and not, and writes a result file");
+  command->add_option("--suite", o->suite, "Which tier of the workload file")->capture_default_str();
+  command->add_option("--workloads", o->workloads, "A workload file instead of the one that ships with FLUX");
+  command->add_option("--only", o->only, "Only workloads whose name contains this");
+  command->add_option("--out", o->out, "Folder of the result file")->capture_default_str();
+  o->common.add_to(*command);
+  command->callback([o, &action] {
+    action = [o] {
+      if (o->common.world.kind != "threads")
+        throw Error(ErrorKind::kUnsupported,
+                    "flux bench measures the host engine in --world threads; processes are for flux run");
+      if (o->common.samples < 1) throw Error(ErrorKind::kInvalid, "--samples is 0; a benchmark needs at least 1");
+      return run(*o);
+    };
+  });
+}
+
+}  // namespace flux::cli

@@ -1,0 +1,133 @@
+#include "cli/command.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+
+#include "report/progress.h"
+#include "trace/trace.h"
+#include "world/launcher.h"
+
+namespace flux::cli {
+
+void WorldChoice::add_to(CLI::App& app) {
+  app.add_option("--world", kind, "Ranks as `threads` of one process or as `processes` of this host")
+      ->check(CLI::IsMember({"threads", "processes"}))
+      ->capture_default_str();
+  app.add_option("--ranks", ranks, "World size")->check(CLI::Range(1, 16))->capture_default_str();
+  app.add_option(
+         "--link-gbps", link_gbps,
+         "Rate of the declared link in 10^9 bytes/s and rank; 0: none; default: communication takes half of the "
+         "GEMM's time")
+      ->check(CLI::Range(0.0, 1e6));
+  app.add_option("--link-latency-us", link_latency_us, "Latency of a transfer on the declared link")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
+  app.add_option("--limit-seconds", limit_seconds, "A wait this long ends the call on every rank")
+      ->check(CLI::Range(0.01, 1e6))
+      ->capture_default_str();
+}
+
+int WorldChoice::run(std::function<int(World&)> const& body) const {
+  WorldOptions options;
+  options.limit_seconds = limit_seconds;
+  if (link_gbps > 0) options.link = {link_gbps, link_latency_us};
+  if (kind == "threads") {
+    std::atomic<int> worst{kOk};
+    run_threads(ranks, options, [&](World& world) {
+      int const code = body(world);
+      if (code != kOk) worst = code;
+    });
+    return worst;
+  }
+  auto bootstrap = bootstrap_from_environment();
+  if (!bootstrap) {
+    auto command = command_line();
+    command[0] = std::filesystem::read_symlink("/proc/self/exe");
+    return launch(ranks, command, limit_seconds + 5);
+  }
+  auto const world = World::processes(std::move(bootstrap), options);
+  try {
+    return body(*world);
+  } catch (Error const& e) {
+    // Every rank finds the same mistake in its input; one says it.
+    if (e.kind() == ErrorKind::kInvalid && world->rank() != 0) return kBadInput;
+    throw;
+  }
+}
+
+void Common::add_to(CLI::App& app) {
+  world.add_to(app);
+  app.add_option("--plan", plan_line, "Choices as KEY=VALUE words, e.g. 'tile=128x256 route=stage'");
+  app.add_option("--samples", samples, "Timed rounds of each method; 0: only check the result")
+      ->check(CLI::Range(0, 10000))
+      ->capture_default_str();
+  app.add_option("--seed", seed, "Of the random inputs")->capture_default_str();
+  app.add_option("--timeline", timeline_path,
+                 "Writes a Perfetto/Chrome trace of one call here, and an SVG picture beside it");
+  app.add_flag("--json", json, "Prints one JSON object instead of text");
+}
+
+Plan Common::plan() const { return parse_plan(plan_line); }
+
+bench::Overlap timed(World& world, bench::Subject const& subject, Common const& common) {
+  if (common.world.link_gbps < 0 && subject.sent_bytes > 0)
+    world.set_link(bench::link_for_ratio(world, subject, 0.5, common.world.link_latency_us));
+  std::unique_ptr<Progress> progress;
+  if (world.rank() == 0) progress = std::make_unique<Progress>("timing", bench::overlap_runs(common.samples));
+  return bench::measure_overlap(world, subject, common.samples, [&] {
+    if (progress) progress->advance();
+  });
+}
+
+nlohmann::json to_json(bench::Overlap const& o, Link link, int64_t sent_bytes) {
+  return {{"total_us", o.fused.median()},
+          {"p10_us", o.fused.quantile(0.1)},
+          {"p90_us", o.fused.quantile(0.9)},
+          {"none_us", o.none.median()},
+          {"gemm_us", o.gemm.median()},
+          {"comm_us", o.comm.median()},
+          {"ect_us", o.ect_us()},
+          {"efficiency", o.hides() ? nlohmann::json(o.efficiency()) : nlohmann::json()},
+          {"floor_us", o.floor_us()},
+          {"sent_bytes", sent_bytes},
+          {"link", {{"declared", link.gbps > 0}, {"gbps", link.gbps}, {"latency_us", link.latency_us}}}};
+}
+
+void print_overlap(bench::Overlap const& o, Link link) {
+  double const total = o.fused.median();
+  fmt::print("  GEMM alone                {:10.2f} ms\n", o.gemm.median() / 1e3);
+  fmt::print("  communication alone       {:10.2f} ms   {}\n", o.comm.median() / 1e3,
+             link.gbps > 0
+                 ? fmt::format("declared link, not real: {:.3g} GB/s a rank, {:g} us", link.gbps, link.latency_us)
+                 : std::string("memory to memory, no declared link"));
+  fmt::print("  one after the other       {:10.2f} ms\n", o.none.median() / 1e3);
+  fmt::print("  fused                     {:10.2f} ms   {:.2f} x as fast, {:.2f} x the floor\n", total / 1e3,
+             o.none.median() / total, total / o.floor_us());
+  if (o.hides())
+    fmt::print("  overlap efficiency E      {:10.2f}      1: all communication hidden, 0: none\n", o.efficiency());
+}
+
+std::string write_timeline(World& world, std::string const& path, Timeline const& mine) {
+  auto const bytes = to_bytes(mine);
+  auto const all = world.all_gather({reinterpret_cast<char const*>(bytes.data()), bytes.size()});
+  if (world.rank() != 0) return {};
+  Timeline whole;
+  for (auto const& one : all) whole.merge(timeline_from(std::as_bytes(std::span(one.data(), one.size()))));
+  TraceFiles const files = write_trace(path, whole);
+  return fmt::format("timeline: {} (open in ui.perfetto.dev), picture: {}", files.json.string(), files.svg.string());
+}
+
+void require_writable(std::string const& path) {
+  if (path.empty()) return;
+  std::filesystem::path const folder = std::filesystem::absolute(path).parent_path();
+  if (access(folder.c_str(), W_OK) != 0 || std::filesystem::is_directory(path))
+    throw Error(ErrorKind::kInvalid,
+                fmt::format("{} cannot be written: {} is not a folder that can be written to, or the name "
+                            "is a folder's",
+                            path, folder.string()));
+}
+
+}  // namespace flux::cli

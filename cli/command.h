@@ -1,0 +1,69 @@
+#pragma once
+// What the subcommands share: the world they run in, how they end, and how they print.
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "bench/overlap.h"
+#include "flux/plan.h"
+#include "flux/world.h"
+#include "trace/timeline.h"
+
+namespace flux::cli {
+
+// Exit codes.
+inline constexpr int kOk = 0, kFailed = 1, kBadInput = 2, kWrongOutput = 3;
+
+/// A subcommand registers its options and, if chosen, sets `action`; its result is the exit code.
+using Action = std::function<int()>;
+void add_run(CLI::App& app, Action& action);
+void add_run_mlp(CLI::App& run, Action& action);
+void add_bench(CLI::App& app, Action& action);
+void add_doctor(CLI::App& app, Action& action);
+void add_launch(CLI::App& app, Action& action);
+
+/// The command line as it was given: for result files, and to start the ranks of a world of processes.
+std::vector<std::string>& command_line();
+
+/// Options that choose a world.
+struct WorldChoice {
+  std::string kind = "threads";
+  int ranks = 4;
+  double link_gbps = -1;  ///< < 0: made so that communication takes half of the GEMM's time
+  double link_latency_us = 5;
+  double limit_seconds = 600;
+
+  void add_to(CLI::App& app);
+  /// Runs `body` on every rank: threads here, or processes that this one starts (then their exit code is returned), or
+  /// the processes that a launcher has already started.
+  int run(std::function<int(World&)> const& body) const;
+};
+
+/// Options of everything that runs an operator.
+struct Common {
+  WorldChoice world;
+  std::string plan_line, timeline_path;
+  int samples = 5;
+  uint64_t seed = 1;
+  bool json = false;
+
+  void add_to(CLI::App& app);
+  Plan plan() const;
+};
+
+/// Declares the link, if none is, and times the subject, with a progress bar on rank 0. Collective.
+bench::Overlap timed(World& world, bench::Subject const& subject, Common const& common);
+
+/// Times, E and floor of one run, as JSON and as lines for a terminal.
+nlohmann::json to_json(bench::Overlap const& overlap, Link link, int64_t sent_bytes);
+void print_overlap(bench::Overlap const& overlap, Link link);
+
+/// Brings every rank's spans to rank 0 and writes the trace and its picture there. Collective. Returns what to tell the
+/// user, empty on other ranks.
+std::string write_timeline(World& world, std::string const& path, Timeline const& mine);
+
+/// A path that an output can be written to is checked before the work begins.
+void require_writable(std::string const& path);
+
+}  // namespace flux::cli

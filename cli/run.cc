@@ -1,0 +1,119 @@
+// flux run ag_gemm | gemm_rs | gemm_ar: one operator on random data, checked and timed.
+#include <fmt/format.h>
+
+#include "bench/case.h"
+#include "cli/command.h"
+
+namespace flux::cli {
+namespace {
+
+struct RunOptions {
+  Common common;
+  bench::Problem problem;
+  std::string dtype = "fp32", layout = "[out,in]", activation = "none";
+};
+
+double tolerance(DType dtype) {
+  switch (dtype) {
+    case DType::kF64: return 1e-13;
+    case DType::kF32: return 1e-5;
+    case DType::kF16: return 2e-3;
+    case DType::kBF16: return 1e-2;
+  }
+  return 0;
+}
+
+int run_on(World& world, RunOptions const& o) {
+  bench::Problem const& p = o.problem;
+  Plan const plan = o.common.plan();
+  bool const speaks = world.rank() == 0;
+  bench::Case test(world, p, plan, o.common.seed);
+  double const error = test.error(64);
+  bool const right = error <= tolerance(p.dtype);
+
+  bench::Overlap overlap;
+  if (o.common.samples > 0) overlap = timed(world, test.subject(), o.common);
+  std::string told;
+  if (!o.common.timeline_path.empty()) {
+    Timeline timeline;
+    timeline.title = fmt::format("{} on {} ranks", name(p.op), world.size());
+    timeline.facts = {
+        {"problem", fmt::format("m {} n {} k {} {}", p.m, p.n, p.k, name(p.dtype))},
+        {"link", world.link().gbps > 0 ? fmt::format("declared, {:.3g} GB/s", world.link().gbps) : "none declared"}};
+    test.record(&timeline);
+    world.barrier();
+    test.run(true);
+    test.record(nullptr);
+    told = write_timeline(world, o.common.timeline_path, timeline);
+  }
+  if (!speaks) return right ? kOk : kWrongOutput;
+
+  if (o.common.json) {
+    nlohmann::json out = {{"op", name(p.op)},
+                          {"m", p.m},
+                          {"n", p.n},
+                          {"k", p.k},
+                          {"tp", world.size()},
+                          {"dtype", name(p.dtype)},
+                          {"weight", name(p.layout)},
+                          {"world", world.kind()},
+                          {"plan", to_string(plan)},
+                          {"error", error},
+                          {"right", right},
+                          {"shared_bytes", test.shared_bytes()}};
+    if (o.common.samples > 0) out.update(to_json(overlap, world.link(), test.sent_bytes()));
+    if (!told.empty()) out["timeline"] = o.common.timeline_path;
+    fmt::print("{}\n", out.dump(2));
+  } else {
+    fmt::print("{} m={} n={} k={} {} on {} ranks ({})\n", name(p.op), p.m, p.n, p.k, name(p.dtype), world.size(),
+               world.kind());
+    fmt::print("  error against fp64        {:10.2e}      {}\n", error, right ? "right" : "WRONG");
+    if (o.common.samples > 0) print_overlap(overlap, world.link());
+    fmt::print("  plan: {}\n", to_string(plan));
+    if (!told.empty()) fmt::print("  {}\n", told);
+  }
+  return right ? kOk : kWrongOutput;
+}
+
+void add_operator(CLI::App& run, Action& action, Op op, char const* about) {
+  auto o = std::make_shared<RunOptions>();
+  o->problem.op = op;
+  CLI::App* command = run.add_subcommand(std::string(name(op)), about);
+  command->add_option("--m", o->problem.m, "Rows, over all ranks")->required();
+  command->add_option("--n", o->problem.n, "Output columns of the whole weight")->required();
+  command->add_option("--k", o->problem.k, "Depth, over all ranks")->required();
+  command->add_option("--dtype", o->dtype, "fp32, bf16, fp16 or fp64")->capture_default_str();
+  command->add_option("--weight", o->layout, "Weight layout: [out,in] or [in,out]")->capture_default_str();
+  command->add_flag("--bias", o->problem.bias, "Adds a bias");
+  if (op == Op::kAllGatherGemm) {
+    command->add_option("--activation", o->activation, "none, relu, gelu, gelu_tanh, quick_gelu or silu")
+        ->capture_default_str();
+    command->add_flag("--gated", o->problem.gated, "n counts gate and up; y = act(gate) * up");
+  }
+  o->common.add_to(*command);
+  command->callback([o, &action] {
+    action = [o] {
+      o->problem.dtype = parse_dtype(o->dtype);
+      o->problem.layout = parse_weight_layout(o->layout);
+      o->problem.activation = parse_activation(o->activation);
+      bench::check_problem(o->problem);
+      o->common.plan();
+      require_writable(o->common.timeline_path);
+      return o->common.world.run([&](World& world) { return run_on(world, *o); });
+    };
+  });
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Action& action) {
+  CLI::App* run =
+      app.add_subcommand("run", "Runs an operator, or a model's MLP, on this machine: checked, timed, drawn");
+  run->require_subcommand(1);
+  add_operator(*run, action, Op::kAllGatherGemm, "AllGather + GEMM: y[m, n/W] = all_gather(x) w^T");
+  add_operator(*run, action, Op::kGemmReduceScatter, "GEMM + ReduceScatter: y[m/W, n] = reduce_scatter(x w^T)");
+  add_operator(*run, action, Op::kGemmAllReduce, "GEMM + AllReduce: y[m, n] = all_reduce(x w^T)");
+  add_run_mlp(*run, action);
+}
+
+}  // namespace flux::cli

@@ -1,0 +1,87 @@
+#pragma once
+// One Hopper block: a loader, maths warpgroups and a storer run the loop of src/tile side by side. docs/engines.md draws
+// it.
+#include <cutlass/arch/reg_reconfig.h>
+
+#include "engine/sm90/loader.h"
+#include "engine/sm90/maths.h"
+#include "engine/sm90/storer.h"
+#include "tile/loop.h"
+
+namespace flux::sm90 {
+
+template <class S>
+class Engine {
+ public:
+  static constexpr bool kRoles = true;
+
+  __device__ Engine(Operands const& operands, Watch const* watch, Shared<S>& shared)
+      : shared_(shared),
+        watch_(watch),
+        loader_(operands, shared, blockIdx.x % S::kCluster),
+        maths_(operands, shared, blockIdx.x % S::kCluster),
+        storer_(operands, shared, blockIdx.x % S::kCluster) {}
+
+  // The blocks of a cluster work on one tile of the schedule.
+  __device__ int first() const { return blockIdx.x / S::kCluster; }
+  __device__ int stride() const { return gridDim.x / S::kCluster; }
+
+  template <class Load, class Multiply, class Store>
+  __device__ void roles(Load&& load, Multiply&& multiply, Store&& store) {
+    if (threadIdx.x == 0) shared_.init();
+    meet();
+    constexpr int kMaths = S::kGroups * 128;
+    if (threadIdx.x >= kMaths) {
+      if constexpr (S::kGroups == 2) cutlass::arch::warpgroup_reg_dealloc<72>();
+      if (threadIdx.x == kMaths) load();
+      if (threadIdx.x == kMaths + 32) store();
+      __syncwarp();
+    } else {
+      if constexpr (S::kGroups == 2) cutlass::arch::warpgroup_reg_alloc<216>();
+      maths_.begin();
+      multiply();
+    }
+    meet();  // nobody leaves while another block of the cluster may still write or signal here
+  }
+
+  template <class F>
+  __device__ bool timed(Phase, Tile, F&& f) {
+    return f();
+  }
+
+  /// After a wait: what it acquired is ordered before the bulk loads to come. A wait that failed, or a world that ended,
+  /// poisons what is stored from now on; the roles go on in step.
+  __device__ bool check(bool ok) {
+    if (watch_ && (!ok || aborted(*watch_))) *const_cast<int volatile*>(&shared_.poisoned) = 1;
+    ptx::fence_bulk_loads();
+    return true;
+  }
+
+  __device__ void ahead(Tile tile, Rows k) { loader_.ahead(tile, k); }
+  __device__ void load(Place from, Tile tile, Rows k) { loader_.load(from, tile, k); }
+  __device__ void multiply(Tile tile, Rows k) { maths_.multiply(tile, k); }
+  __device__ void store(Place to, int skip, Tile, Write write) { storer_.store(to, skip, write); }
+  __device__ void finish(Tile tile) { storer_.finish(tile); }
+
+  template <class F>
+  __device__ void publish(F&& announce) {
+    ptx::await_bulk_stores();  // the tile is written, wherever it went
+    announce();
+  }
+
+ private:
+  static __device__ void meet() {
+    if constexpr (S::kCluster > 1)
+      cute::cluster_sync();
+    else
+      __syncthreads();
+  }
+
+  Shared<S>& shared_;
+  Watch const* watch_;  // of a gate that waits, otherwise null
+  Loader<S> loader_;
+  Maths<S> maths_;
+  Storer<S> storer_;
+};
+
+}  // namespace flux::sm90

@@ -1,0 +1,83 @@
+#pragma once
+// What happens to accumulators before they leave: bias, activation, gate times up, residual, rounding.
+//
+// A thread of a warpgroup holds, of each 64-row product and each 8 columns, elements (row, column), (row, column + 1),
+// (row + 8, column), (row + 8, column + 1), with row = 16 warp + lane / 4 and column = 2 (lane % 4).
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cutlass/bfloat16.h>
+#include <cutlass/half.h>
+
+#include "engine/sm90/operands.h"
+
+namespace flux::sm90 {
+
+__device__ inline uint32_t pack(float x, float y, cutlass::bfloat16_t) {
+  __nv_bfloat162 const both = __floats2bfloat162_rn(x, y);
+  return reinterpret_cast<uint32_t const&>(both);
+}
+__device__ inline uint32_t pack(float x, float y, cutlass::half_t) {
+  __half2 const both = __floats2half2_rn(x, y);
+  return reinterpret_cast<uint32_t const&>(both);
+}
+__device__ inline float2 unpack(uint32_t both, cutlass::bfloat16_t) {
+  return __bfloat1622float2(reinterpret_cast<__nv_bfloat162 const&>(both));
+}
+__device__ inline float2 unpack(uint32_t both, cutlass::half_t) {
+  return __half22float2(reinterpret_cast<__half2 const&>(both));
+}
+template <class T>
+__device__ float2 load_pair(void const* base, int64_t index) {
+  return unpack(__ldg(reinterpret_cast<uint32_t const*>(static_cast<T const*>(base) + index)), T{});
+}
+
+__device__ inline float bend(float x, Curve c) {
+  float const square = fminf(x * x, 36.f);  // beyond, the sigmoid is 0 or 1
+  return __fdividef(x, 1 + __expf(-x * (c.first + square * (c.third + square * c.fifth))));
+}
+
+template <int kCount>
+__device__ void bend_all(Curve const& curve, float* d) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) d[i] = bend(d[i], curve);
+}
+
+/// Finishes `d`, the kN columns of one 64-row product. `column`: the output column of its first (gated: of its first
+/// gate column; the finished columns are then the first half). `row`: the output row of this thread's first element.
+template <int kN, bool kGateable, class T>
+__device__ void finish(Epilogue const& e, float (&d)[kN / 2], int64_t row, int64_t rows, int column, int columns,
+                       int up) {
+  int const mine = column + threadIdx.x % 4 * 2;
+  if (e.bias) {
+#pragma unroll
+    for (int u = 0; u < kN / 8; ++u) {
+      bool const second = kGateable && e.gated && u >= kN / 16;
+      int const at = mine + 8 * (second ? u - kN / 16 : u);
+      if (at >= columns) continue;
+      float2 const bias = load_pair<T>(e.bias, at + (second ? up : 0));
+      d[4 * u] += bias.x, d[4 * u + 1] += bias.y, d[4 * u + 2] += bias.x, d[4 * u + 3] += bias.y;
+    }
+  }
+  bool const gated = kGateable && e.gated;
+  constexpr int kFirst = kGateable ? kN / 4 : kN / 2;
+  if (e.curved) bend_all<kFirst>(e.curve, d);
+  if (e.curved && !gated) bend_all<kN / 2 - kFirst>(e.curve, d + kFirst);
+  if (gated) {
+#pragma unroll
+    for (int i = 0; i < kN / 4; ++i) d[i] *= d[i + kN / 4];
+  }
+  if (e.residual) {
+#pragma unroll
+    for (int u = 0; u < kN / 8; ++u)
+#pragma unroll
+      for (int low = 0; low < 2; ++low) {
+        int const at = mine + 8 * u;
+        int64_t const r = row + 8 * low;
+        if (at >= columns || r >= rows) continue;
+        float2 const add = load_pair<T>(e.residual, r * e.residual_stride + at);
+        d[4 * u + 2 * low] += add.x, d[4 * u + 2 * low + 1] += add.y;
+      }
+  }
+}
+
+}  // namespace flux::sm90

@@ -1,0 +1,80 @@
+#pragma once
+// The storer: one thread that sends finished chunks away. Slow memory (a peer's) holds back the maths only once all
+// staging slots are full.
+#include <cute/arch/copy_sm90_tma.hpp>
+
+#include "engine/ptx/bulk.h"
+#include "engine/sm90/operands.h"
+#include "engine/sm90/shared.h"
+#include "tile/route.h"
+
+namespace flux::sm90 {
+
+template <class S>
+class Storer {
+ public:
+  __device__ Storer(Operands const& operands, Shared<S>& shared, int rank)
+      : operands_(operands), shared_(shared), rank_(rank) {}
+
+  /// Takes note of a band: rows of the tile from `skip` on go to `to`. A tile holds kMaxRanks of them at most.
+  __device__ void store(Place to, int skip, Write write) {
+    int const slot = static_cast<int>(quotient(to.row, operands_.slot_rows));
+    shared_.bands[bands_++] = {to.rank,
+                               slot,
+                               static_cast<int>(to.row - slot * operands_.slot_rows) - skip,
+                               skip,
+                               skip + static_cast<int>(to.rows),
+                               write == Write::kAdd};
+  }
+
+  /// Sends the tile's chunks, in the order in which the maths stages them. A slot is handed back one chunk late, so that
+  /// two stores are in flight.
+  __device__ void finish(Tile tile) {
+    bool const halved = S::config.gateable(S::kLayout) && operands_.epilogue.gated;
+    int const columns = halved ? S::kColumns / 2 : S::kColumns;
+    int const column = (tile.n * S::kClusterN + (S::kClusterN > 1 ? rank_ : 0)) * (halved ? S::kN / 2 : S::kN);
+    int const top = S::kClusterM > 1 ? rank_ * S::kM : 0;
+    Barrier* before = nullptr;
+#pragma unroll 1
+    for (int block = 0; block < S::kBlocks; ++block)
+#pragma unroll 1
+      for (int c = 0; c < columns; ++c, slot_.next())
+        for (int ring = 0; ring < S::kRings; ++ring) {
+          shared_.ready[ring][slot_.stage].wait(slot_.phase);
+          send(shared_.c[ring][slot_.stage], top + ring * S::kGroupM + block * 64, column + c * S::kChunkN);
+          cute::tma_store_arrive();
+          if (before) {
+            cute::tma_store_wait<1>();
+            before->arrive();
+          }
+          before = &shared_.drained[ring][slot_.stage];
+        }
+    cute::tma_store_wait<0>();  // all chunks are read; not yet: written
+    before->arrive();
+    bands_ = 0;
+  }
+
+ private:
+  // One store a band that the chunk has rows of. The map's extents are the band's, so rows before it (at negative
+  // coordinates) and behind it are dropped.
+  __device__ void send(typename S::T const* chunk, int row, int column) {
+#pragma unroll 1
+    for (int i = 0; i < bands_; ++i) {
+      Band const& band = shared_.bands[i];
+      if (row >= band.end || row + 64 <= band.first) continue;
+      CUtensorMap const* const map = &operands_.c[band.rank];
+      if (band.add)
+        cute::SM90_TMA_REDUCE_ADD_3D::copy(map, chunk, column, band.row + row, band.slot);
+      else
+        cute::SM90_TMA_STORE_3D::copy(map, chunk, column, band.row + row, band.slot);
+    }
+  }
+
+  Operands const& operands_;
+  Shared<S>& shared_;
+  int const rank_;
+  int bands_ = 0;
+  Ring<S::kSlots> slot_;
+};
+
+}  // namespace flux::sm90

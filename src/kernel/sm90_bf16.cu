@@ -1,0 +1,9 @@
+#include "kernel/sm90_kernel.h"
+
+namespace flux::sm90 {
+
+void list_bf16(Kernels& kernels) {
+  list<WeightLayout::kOutIn, cutlass::bfloat16_t>(kernels, std::make_index_sequence<kConfigs>{});
+}
+
+}  // namespace flux::sm90

@@ -1,0 +1,86 @@
+#pragma once
+// Matrices on the GPU for the tests: filled, read back and compared on the host.
+#include <cuda_runtime.h>
+#include <gtest/gtest.h>
+
+#include <Eigen/Core>
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "flux/tensor.h"
+
+namespace flux::test {
+
+inline void must(cudaError_t error) { ASSERT_EQ(error, cudaSuccess) << cudaGetErrorString(error); }
+
+/// bf16 or fp16 bits of a number, and back.
+inline uint16_t narrow(float x, DType dtype) {
+  return dtype == DType::kBF16 ? std::bit_cast<uint16_t>(Eigen::bfloat16(x)) : std::bit_cast<uint16_t>(Eigen::half(x));
+}
+inline float widen(uint16_t bits, DType dtype) {
+  return dtype == DType::kBF16 ? static_cast<float>(std::bit_cast<Eigen::bfloat16>(bits))
+                               : static_cast<float>(std::bit_cast<Eigen::half>(bits));
+}
+
+/// Bytes on the current device, zeroed.
+class DeviceBytes {
+ public:
+  explicit DeviceBytes(int64_t bytes) : bytes_(bytes) {
+    if (bytes > 0) must(cudaMalloc(&data_, bytes)), must(cudaMemset(data_, 0, bytes));
+  }
+  ~DeviceBytes() { cudaFree(data_); }
+  DeviceBytes(DeviceBytes&& other) noexcept : data_(other.data_), bytes_(other.bytes_) { other.data_ = nullptr; }
+  DeviceBytes(DeviceBytes const&) = delete;
+  template <class T = void>
+  T* as() const {
+    return static_cast<T*>(data_);
+  }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  void* data_ = nullptr;
+  int64_t bytes_;
+};
+
+/// A contiguous bf16 or fp16 matrix on the device and what it holds, as floats, on the host.
+struct DeviceMatrix {
+  DType dtype;
+  int64_t rows, columns;
+  DeviceBytes bytes;
+  std::vector<float> host;
+
+  DeviceMatrix(DType dtype, int64_t rows, int64_t columns)
+      : dtype(dtype), rows(rows), columns(columns), bytes(rows * columns * 2), host(rows * columns) {}
+
+  void upload() {
+    std::vector<uint16_t> raw(host.size());
+    for (size_t i = 0; i < host.size(); ++i) raw[i] = narrow(host[i], dtype), host[i] = widen(raw[i], dtype);
+    if (!raw.empty()) must(cudaMemcpy(bytes.as<void>(), raw.data(), raw.size() * 2, cudaMemcpyHostToDevice));
+  }
+  void download() {
+    std::vector<uint16_t> raw(host.size());
+    if (!raw.empty()) must(cudaMemcpy(raw.data(), bytes.as<void>(), raw.size() * 2, cudaMemcpyDeviceToHost));
+    for (size_t i = 0; i < host.size(); ++i) host[i] = widen(raw[i], dtype);
+  }
+  /// Small whole numbers, whose sums are exact in any order, or numbers in (-1, 1).
+  void fill(std::mt19937& random, bool whole) {
+    for (float& x : host)
+      x = whole ? static_cast<float>(static_cast<int>(random() % 3) - 1)
+                : static_cast<float>(random() % 65536) / 32768.f - 1.f;
+    upload();
+  }
+  void poison() { must(cudaMemset(bytes.as<void>(), 0xff, bytes.bytes())); }
+  Tensor tensor() const { return matrix(bytes.as<void>(), dtype, rows, columns); }
+};
+
+/// ‖out − ref‖ / ‖ref‖; NaN in `out` gives NaN.
+inline double relative_error(std::vector<float> const& out, std::vector<double> const& reference) {
+  double difference = 0, norm = 0;
+  for (size_t i = 0; i < out.size(); ++i)
+    difference += (out[i] - reference[i]) * (out[i] - reference[i]), norm += reference[i] * reference[i];
+  return std::sqrt(difference / norm);
+}
+
+}  // namespace flux::test

@@ -1,0 +1,127 @@
+// The Hopper kernel alone: every row of its table, weight layout, dtype and epilogue against a plain product in fp64.
+#include <cmath>
+
+#include "gpu/device.h"
+#include "kernel/sm90.h"
+
+namespace flux::test {
+namespace {
+
+bool hopper() {
+  int major = 0;
+  return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) == cudaSuccess && major == 9;
+}
+#define NEEDS_HOPPER() \
+  if (!hopper()) GTEST_SKIP() << "needs a GPU of compute capability 9.0"
+
+struct Case {
+  int row;
+  DType dtype;
+  WeightLayout layout;
+  int64_t m, n, k;
+  bool whole = true;  // small whole numbers: every byte must be right
+  Activation activation = Activation::kNone;
+  bool gated = false, bias = false, residual = false;
+  int band = 4;
+
+  std::string describe() const {
+    sm90::Config const& c = sm90::kTable[row];
+    return "row " + std::to_string(row) + " (" + std::to_string(c.block_m) + "x" + std::to_string(c.block_n) +
+           (c.ping_pong ? " ping-pong" : "") + ") " + std::string(name(dtype)) + " " + std::string(name(layout)) + " " +
+           std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k) + " " +
+           std::string(name(activation)) + (gated ? " gated" : "") + (bias ? " bias" : "") +
+           (residual ? " residual" : "");
+  }
+};
+
+double activate(Activation activation, double x) {
+  switch (activation) {
+    case Activation::kNone: return x;
+    case Activation::kRelu: return x > 0 ? x : 0;
+    case Activation::kGelu: return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
+    case Activation::kGeluTanh: return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+    case Activation::kQuickGelu: return x / (1 + std::exp(-1.702 * x));
+    case Activation::kSilu: return x / (1 + std::exp(-x));
+  }
+  return x;
+}
+
+/// The error of one launch; 0 means that every byte is right.
+double run_case(Case const& c) {
+  std::mt19937 random(static_cast<unsigned>(c.m * 31 + c.n * 7 + c.k + c.row));
+  bool const out_in = c.layout == WeightLayout::kOutIn;
+  int64_t const columns = c.gated ? c.n / 2 : c.n;
+  DeviceMatrix x(c.dtype, c.m, c.k), w(c.dtype, out_in ? c.n : c.k, out_in ? c.k : c.n), bias(c.dtype, 1, c.n),
+      residual(c.dtype, c.m, columns), y(c.dtype, c.m, columns);
+  for (DeviceMatrix* matrix : {&x, &w, &bias, &residual}) matrix->fill(random, c.whole);
+  y.poison();
+
+  sm90::Config const& config = sm90::kTable[c.row];
+  sm90::Launch l;
+  l.config = c.row;
+  l.a.base[0] = x.bytes.as(), l.a_stride = c.k;
+  l.weight = w.tensor(), l.layout = c.layout;
+  l.c.base[0] = y.bytes.as(), l.c_stride = columns;
+  if (c.bias) l.bias = bias.tensor();
+  if (c.residual) l.residual = residual.tensor();
+  l.activation = c.activation, l.gated = c.gated;
+  l.order = arrange(Order::kNaive, Tiling::kAcross, {c.m, 1, 1}, config.tile_m(), sm90::tiles_n(config, c.n), c.band, 0);
+  l.gate = Open{0, c.k};
+  l.route = Keep{0, c.m};
+  sm90::launch(l, nullptr);
+  must(cudaDeviceSynchronize());
+  y.download();
+
+  std::vector<double> reference(c.m * columns);
+  auto column_sum = [&](int64_t i, int64_t j) {
+    double sum = c.bias ? bias.host[j] : 0;
+    for (int64_t p = 0; p < c.k; ++p) sum += double{x.host[i * c.k + p]} * w.host[out_in ? j * c.k + p : p * c.n + j];
+    return sum;
+  };
+  for (int64_t i = 0; i < c.m; ++i)
+    for (int64_t j = 0; j < columns; ++j) {
+      double value = activate(c.activation, column_sum(i, j));
+      if (c.gated) value *= column_sum(i, columns + j);
+      if (c.residual) value += residual.host[i * columns + j];
+      reference[i * columns + j] = value;
+    }
+  return relative_error(y.host, reference);
+}
+
+TEST(Sm90, EveryRowIsExactOnWholeNumbers) {
+  NEEDS_HOPPER();
+  for (int row = 0; row < sm90::kConfigs; ++row)
+    for (DType dtype : {DType::kBF16, DType::kF16})
+      for (WeightLayout layout : {WeightLayout::kOutIn, WeightLayout::kInOut})
+        for (auto [m, n, k] : {std::array<int64_t, 3>{1, 8, 8}, {65, 264, 200}, {300, 520, 72}, {513, 1032, 328}}) {
+          Case const c{row, dtype, layout, m, n, k};
+          EXPECT_EQ(run_case(c), 0) << c.describe();
+        }
+}
+
+TEST(Sm90, ManyTilesABlock) {
+  NEEDS_HOPPER();
+  for (int row = 0; row < sm90::kConfigs; ++row)
+    for (int band : {1, 3}) {
+      Case c{row, DType::kBF16, WeightLayout::kOutIn, 2048, 3080, 64};
+      c.band = band;
+      EXPECT_EQ(run_case(c), 0) << c.describe();
+    }
+}
+
+TEST(Sm90, Epilogues) {
+  NEEDS_HOPPER();
+  for (int row = 0; row < sm90::kConfigs; ++row)
+    for (DType dtype : {DType::kBF16, DType::kF16})
+      for (WeightLayout layout : {WeightLayout::kOutIn, WeightLayout::kInOut})
+        for (Activation activation : {Activation::kNone, Activation::kRelu, Activation::kGelu, Activation::kGeluTanh,
+                                      Activation::kQuickGelu, Activation::kSilu})
+          for (bool gated : {false, true}) {
+            if (gated && !sm90::kTable[row].gateable(layout)) continue;
+            Case const c{row, dtype, layout, 200, 528, 40, false, activation, gated, true, activation != Activation::kGelu};
+            EXPECT_LT(run_case(c), 3e-3) << c.describe();
+          }
+}
+
+}  // namespace
+}  // namespace flux::test
