@@ -100,19 +100,23 @@ class MappedMemory final : public SymmetricMemory {
   int64_t bytes_;
 };
 
-// What this machine, or the container's limit, can still give.
+}  // namespace
+
 int64_t available_bytes() {
-  int64_t available = std::numeric_limits<int64_t>::max();
-  std::ifstream info("/proc/meminfo");
-  for (std::string key, rest; info >> key && std::getline(info, rest);)
-    if (key == "MemAvailable:") available = std::strtoll(rest.c_str(), nullptr, 10) * 1024;
+  auto value_of = [](char const* file, std::string const& wanted) {
+    std::ifstream in(file);
+    int64_t value = 0;
+    for (std::string key; in >> key >> value && key != wanted;) in.ignore(64, '\n');
+    return in ? value : 0;
+  };
+  int64_t available = value_of("/proc/meminfo", "MemAvailable:") * 1024;
+  if (available == 0) available = std::numeric_limits<int64_t>::max();
   int64_t limit = 0, used = 0;
   std::ifstream most("/sys/fs/cgroup/memory.max"), current("/sys/fs/cgroup/memory.current");
-  if (most >> limit && current >> used) available = std::min(available, limit - used);
+  if (most >> limit && current >> used)  // files that were read are counted as used, and go when room is needed
+    available = std::min(available, limit - used + value_of("/sys/fs/cgroup/memory.stat", "inactive_file"));
   return available;
 }
-
-}  // namespace
 
 std::shared_ptr<SymmetricMemory> SymmetricMemory::allocate(MemoryKind kind, Bootstrap& bootstrap, int64_t bytes,
                                                            double limit_seconds) {

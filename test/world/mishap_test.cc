@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <mutex>
+#include <thread>
 
+#include "world/bootstrap.h"
 #include "world/program.h"
 
 namespace flux::test {
@@ -101,12 +103,24 @@ TEST(Threads, WaitNoLongerThanTheLimitForARankThatDoesNotCall) {
 }
 
 TEST(Bootstrap, MayBeACallable) {
-  // One rank that gathers with itself: the least that a foreign launcher can offer.
-  auto const world =
-      World::processes(bootstrap_from(0, 1, [](std::string_view mine) { return std::vector{std::string(mine)}; }));
-  SmallCall call(*world, 64);
-  call.run(17);
-  EXPECT_EQ(world->all_gather("word"), std::vector<std::string>{"word"});
+  constexpr int kRanks = 3;
+  MeetingPoint point(kRanks);
+  std::vector<std::string> said(kRanks);
+  auto rank_body = [&](int rank) {
+    try {
+      auto const world = World::processes(bootstrap_from(
+          rank, kRanks, [&point, rank](std::string_view mine) { return point.all_gather(rank, mine, 10); }));
+      SmallCall call(*world, 64);
+      for (int i = 0; i < 20; ++i) call.run(17 + i, i);
+      for (auto const& word : world->all_gather(std::to_string(rank))) said[rank] += word;
+    } catch (std::exception const& error) {
+      said[rank] = error.what();
+    }
+  };
+  std::vector<std::thread> ranks;
+  for (int r = 0; r < kRanks; ++r) ranks.emplace_back(rank_body, r);
+  for (auto& rank : ranks) rank.join();
+  EXPECT_EQ(said, (std::vector<std::string>{"012", "012", "012"}));
 }
 
 TEST(Bootstrap, RefusesNonsense) {

@@ -13,6 +13,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "temporary_folder.h"
 #include "world/launcher.h"
 
 namespace flux::test {
@@ -44,19 +45,14 @@ Ending ending_of(Clock::time_point start, F&& f) {
   return e;
 }
 
-// A folder in which ranks leave word of their ending.
-struct Folder {
-  std::filesystem::path path;
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "flux-world-XXXXXX").string();
-    path = mkdtemp(name.data());
-    setenv("FLUX_TEST_FOLDER", path.c_str(), 1);
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
+// Where ranks leave word of their ending: a file each.
+struct Letters {
+  TemporaryFolder folder;
+  Letters() { setenv("FLUX_TEST_FOLDER", folder.path().c_str(), 1); }
   std::vector<Ending> endings(int ranks) const {
     std::vector<Ending> all(ranks);
     for (int r = 0; r < ranks; ++r) {
-      std::ifstream file(path / std::to_string(r));
+      std::ifstream file(folder / std::to_string(r));
       int kind = 0;
       if (file >> all[r].code >> kind >> all[r].seconds) std::getline(file >> std::ws, all[r].said);
       all[r].kind = static_cast<ErrorKind>(kind);
@@ -102,15 +98,15 @@ std::vector<Ending> run_as_threads(std::string const& name) {
 
 std::vector<Ending> run_as_processes(std::string const& name, int* status) {
   Program const& p = program(name);
-  Folder const folder;
+  Letters const letters;
   int const code = launch(p.ranks, command_for(name), 1.0);
   if (status) *status = code;
-  return folder.endings(p.ranks);
+  return letters.endings(p.ranks);
 }
 
 std::vector<Ending> run_under_mpirun(std::string const& name, int* status) {
   Program const& p = program(name);
-  Folder const folder;
+  Letters const letters;
   std::vector<std::string> words = {"mpirun", "--allow-run-as-root", "--oversubscribe", "-n", std::to_string(p.ranks)};
   for (auto& word : command_for(name)) words.push_back(word);
   std::vector<char*> argv;
@@ -130,7 +126,7 @@ std::vector<Ending> run_under_mpirun(std::string const& name, int* status) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   *status = hung ? kHung : WIFSIGNALED(how) ? 128 + WTERMSIG(how) : WEXITSTATUS(how);
-  return folder.endings(p.ranks);
+  return letters.endings(p.ranks);
 }
 
 int run_as_rank(std::string const& name) {
