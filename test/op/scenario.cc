@@ -184,16 +184,19 @@ std::string run_sums(World& world, Scenario const& s, Operator& op, int call) {
 }  // namespace
 
 std::string Scenario::describe() const {
-  return fmt::format("{} m={} n={} k={} ranks={} {} {}{}{}{}{}{}{}{}{} calls={} | {}", name(op), m, n, k, ranks,
+  return fmt::format("{} m={} n={} k={} ranks={} {} {}{}{}{}{}{}{}{}{}{} calls={} | {}", name(op), m, n, k, ranks,
                      name(dtype), name(layout),
                      activation == Activation::kNone ? "" : fmt::format(" {}", name(activation)), gated ? " gated" : "",
                      bias ? " bias" : "", residual ? " residual" : "", norm ? " norm" : "", gathered ? " gathered" : "",
-                     ordered ? " ordered" : "", slow < 0 ? "" : fmt::format(" slow={}", slow), calls, to_string(plan));
+                     ordered ? " ordered" : "", slow < 0 ? "" : fmt::format(" slow={}", slow), varied ? " varied" : "",
+                     calls, to_string(plan));
 }
 
-std::string run_scenario(World& world, Scenario const& s) {
+std::string run_scenario(World& world, Scenario const& all_calls) {
+  Scenario s = all_calls;
   auto repeat = [&](auto&& once) {
     for (int call = 0; call < s.calls; ++call) {
+      if (s.varied) s.m = (all_calls.m - call * 5 % (all_calls.m + 1));
       if (world.rank() == s.slow) std::this_thread::sleep_for(std::chrono::milliseconds(1));
       std::string failure = once(call);
       if (!failure.empty()) return fmt::format("rank {} call {}: {}: {}", world.rank(), call, s.describe(), failure);
@@ -243,10 +246,10 @@ std::vector<Scenario> all_scenarios() {
     };
     for (auto line :
          {"", "transport=pull", "transport=remote", "path=ring", "comm_rows=5", "transport=pull comm_rows=7 k_slices=2",
-          "path=ring comm_rows=4 k_slices=3", "fused=no", "order=naive", "workers=1 tile=64x64"})
+          "path=ring comm_rows=4 k_slices=3", "fused=no", "order=naive", "workers=1 tile=64x64", "buffers=1"})
       add(Op::kAllGatherGemm, line);
     for (auto line : {"", "route=stage", "route=sum", "route=ring", "fused=no", "order=naive", "slots=fp32",
-                      "workers=1 tile=64x64"})
+                      "workers=1 tile=64x64", "buffers=1"})
       add(Op::kGemmReduceScatter, line);
     for (auto line : {"shots=one", "shots=two", "route=stage", "route=ring", "route=sum", "fused=no"})
       add(Op::kGemmAllReduce, line);
@@ -262,17 +265,21 @@ std::vector<Scenario> all_scenarios() {
         list.push_back(s);
       }
   }
+  auto add_both = [&](Scenario s) {
+    s.m = 1, s.varied = false, list.push_back(s);
+    s.m = 7, s.varied = true, list.push_back(s);
+  };
   for (int slow = 0; slow < 3; ++slow) {
     Scenario s;
-    s.m = 1, s.n = 40, s.k = 24, s.ranks = 3, s.slow = slow, s.calls = 12;
-    for (auto line : {"", "transport=pull", "transport=remote", "path=ring"}) {
+    s.n = 40, s.k = 24, s.ranks = 3, s.slow = slow, s.calls = 12;
+    for (auto line : {"", "transport=pull", "transport=remote", "path=ring", "buffers=1"}) {
       s.plan = plan(line);
-      list.push_back(s);
+      add_both(s);
     }
     for (Op op : {Op::kGemmReduceScatter, Op::kGemmAllReduce})
-      for (auto line : {"", "route=stage", "route=sum", "route=ring", "shots=one"}) {
+      for (auto line : {"", "route=stage", "route=sum", "route=ring", "shots=one", "buffers=1"}) {
         s.op = op, s.plan = plan(line);
-        list.push_back(s);
+        add_both(s);
       }
   }
   for (DType dtype : {DType::kBF16, DType::kF16, DType::kF64, DType::kF32})

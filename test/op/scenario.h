@@ -21,6 +21,7 @@ struct Scenario {
   bool gated = false, bias = false, residual = false, norm = false, gathered = false;
   bool ordered = false;  // partial sums (fp32) that round, so that only the promised order gives these bytes
   int slow = -1;         // this rank comes late to every call
+  bool varied = false;   // each call has a number of rows of its own, up to m
   int calls = 1;
 
   std::string describe() const;
