@@ -107,7 +107,7 @@ void Case::record(Timeline* timeline) {
 int64_t Case::sent_bytes() const {
   auto const& p = problem_;
   int64_t const columns = p.op == Op::kAllGatherGemm ? p.k : p.n;
-  int64_t const once = GatherAlone::sent_bytes(p.m, columns, p.dtype, world_.rank(), world_.size());
+  int64_t const once = GatherAlone::sent_bytes(p.m, columns, p.dtype, world_.size());
   return p.op == Op::kGemmAllReduce ? 2 * once : once;
 }
 

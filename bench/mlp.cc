@@ -92,7 +92,7 @@ Subject Mlp::subject() {
     comm_.run();
     comm_.run();  // the scatter moves as many bytes as the gather
   };
-  subject.sent_bytes = 2 * GatherAlone::sent_bytes(m_, weights_.hidden, dtype_, world_.rank(), world_.size());
+  subject.sent_bytes = 2 * GatherAlone::sent_bytes(m_, weights_.hidden, dtype_, world_.size());
   return subject;
 }
 

@@ -10,7 +10,7 @@ struct Subject {
   std::function<void(bool fused)> run;
   std::function<void()> gemm;  ///< the best unsplit GEMM of this rank's shape
   std::function<void()> comm;  ///< the same bytes alone
-  int64_t sent_bytes = 0;      ///< by this rank
+  int64_t sent_bytes = 0;      ///< the most that a rank sends; the same on every rank
 };
 
 /// The measures, named as in the FLUX paper; medians of the slowest rank, microseconds.

@@ -21,8 +21,8 @@ GatherAlone::GatherAlone(World& world, int64_t m, int64_t columns, DType dtype, 
 
 void GatherAlone::run() { op_.run(m_, x_, std::span<Linear const>()); }
 
-int64_t GatherAlone::sent_bytes(int64_t m, int64_t columns, DType dtype, int rank, int ranks) {
-  return (ranks - 1) * part_of_rows(m, rank, ranks).size * columns * size_of(dtype);
+int64_t GatherAlone::sent_bytes(int64_t m, int64_t columns, DType dtype, int ranks) {
+  return (ranks - 1) * Shards{m, ranks, 1}.largest() * columns * size_of(dtype);
 }
 
 }  // namespace flux::bench

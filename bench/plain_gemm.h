@@ -21,8 +21,8 @@ class GatherAlone {
  public:
   GatherAlone(World& world, int64_t m, int64_t columns, DType dtype, Plan const& plan);
   void run();
-  /// What each rank sends, in bytes.
-  static int64_t sent_bytes(int64_t m, int64_t columns, DType dtype, int rank, int ranks);
+  /// The most that a rank sends, in bytes.
+  static int64_t sent_bytes(int64_t m, int64_t columns, DType dtype, int ranks);
 
  private:
   int64_t m_;

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <thread>
 
 #include "report/progress.h"
 #include "trace/trace.h"
@@ -108,6 +109,12 @@ void print_overlap(bench::Overlap const& o, Link link) {
              o.none.median() / total, total / o.floor_us());
   if (o.hides())
     fmt::print("  overlap efficiency E      {:10.2f}      1: all communication hidden, 0: none\n", o.efficiency());
+}
+
+std::string cores_shared(int workers) {
+  int const cores = static_cast<int>(std::thread::hardware_concurrency());
+  if (workers <= cores) return fmt::format("a core for each of {} workers", workers);
+  return fmt::format("{} workers share {} cores, so bars include waits for a core", workers, cores);
 }
 
 std::string write_timeline(World& world, std::string const& path, Timeline const& mine) {

@@ -59,6 +59,9 @@ bench::Overlap timed(World& world, bench::Subject const& subject, Common const& 
 nlohmann::json to_json(bench::Overlap const& overlap, Link link, int64_t sent_bytes);
 void print_overlap(bench::Overlap const& overlap, Link link);
 
+/// "8 workers share 2 cores": bars of a timeline then include waits for a core.
+std::string cores_shared(int workers);
+
 /// Brings every rank's spans to rank 0 and writes the trace and its picture there. Collective. Returns what to tell the
 /// user, empty on other ranks.
 std::string write_timeline(World& world, std::string const& path, Timeline const& mine);
