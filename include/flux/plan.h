@@ -41,7 +41,7 @@ struct Plan {
   bool operator==(Plan const&) const = default;
 };
 
-/// `fused=yes order=follow tile=128x256 band=4 workers=1 transport=push path=direct comm_rows=shard k_slices=1
+/// `fused=yes order=follow tile=256x512 band=4 workers=1 transport=push path=direct comm_rows=shard k_slices=1
 /// route=push slots=dtype shots=two buffers=2 lane=0`
 std::string to_string(Plan const& plan);
 
