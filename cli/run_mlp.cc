@@ -103,8 +103,9 @@ int run_on(World& world, MlpOptions const& o) {
   if (!o.common.timeline_path.empty()) {
     Timeline timeline;
     timeline.title = fmt::format("MLP ({}) on {} ranks: AG+GEMM, then GEMM+RS", weights.family, world.size());
-    timeline.facts = {{"ranks", cores_shared(world.size() * plan.workers)},
-                      
+    timeline.facts = {
+        {"ranks", cores_shared(world.size() * plan.workers)},
+
         {"problem", fmt::format("{} rows, hidden {}, intermediate {}, {}", x.rows, weights.hidden, weights.intermediate,
                                 name(dtype))},
         {"link", r.link.gbps > 0 ? fmt::format("declared, {:.3g} GB/s a rank", r.link.gbps) : "none declared"}};
