@@ -1,6 +1,8 @@
 // flux bench: a suite of workloads, methods interleaved, into a result file and a table.
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "bench/workloads.h"
 #include "cli/command.h"
 #include "cli/machine.h"
