@@ -24,8 +24,8 @@ enum class Shots { kOneShot, kTwoShot };
 struct Plan {
   bool fused = true;     ///< false: communication and GEMM one after the other
   bool in_order = true;  ///< tiles follow arrival (AG) or leave for rotating owners (RS); false: top to bottom
-  int block_m = 128;     ///< rows of a GEMM tile
-  int block_n = 256;     ///< columns of a GEMM tile
+  int block_m = 256;     ///< rows of a GEMM tile
+  int block_n = 512;     ///< columns of a GEMM tile; large ones spare the host engine the packing of operands
   int band = 4;          ///< tile rows visited together, for the sake of L2
   int workers = 1;       ///< host engine: threads a rank
   Transport transport = Transport::kPush;
