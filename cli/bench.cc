@@ -107,6 +107,9 @@ void add_bench(CLI::App& app, Action& action) {
         throw Error(ErrorKind::kUnsupported,
                     "flux bench measures the host engine in --world threads; processes are for flux run");
       if (o->common.samples < 1) throw Error(ErrorKind::kInvalid, "--samples is 0; a benchmark needs at least 1");
+      std::error_code failure;
+      std::filesystem::create_directories(o->out, failure);  // before the timing, not after
+      require_writable(o->out + "/results");
       return run(*o);
     };
   });
