@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <utility>
 
 #include "cli/command.h"
 
@@ -30,8 +29,8 @@ int run(int argc, char** argv) {
   add_bench(app, action);
   add_doctor(app, action);
   add_launch(app, action);
-  auto const is_given = [&](CLI::App const* verb) { return verb->check_name(argv[1]); };
-  if (argc > 1 && argv[1][0] != '-' && std::as_const(app).get_subcommands(is_given).empty())
+  auto named = [&](CLI::App* verb) { return verb->check_name(argv[1]); };
+  if (argc > 1 && argv[1][0] != '-' && app.get_subcommands(named).empty())
     return fail(fmt::format("'{}' is no verb; there are run, bench, doctor and launch", argv[1]), kBadInput);
   try {
     app.parse(argc, argv);

@@ -8,6 +8,12 @@ endif()
 set(flux_sanitize_flags_thread -fsanitize=thread -g -O1)
 set(flux_sanitize_flags_address -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g -O1)
 
+# For code that reads options or compares results: its own speed matters to nobody, its compile time to all.
+set(flux_light -O1)
+if(FLUX_SANITIZE OR CMAKE_BUILD_TYPE STREQUAL "Debug")
+  set(flux_light -O0)
+endif()
+
 add_library(flux_compiler INTERFACE)
 target_compile_features(flux_compiler INTERFACE cxx_std_20)
 target_compile_options(flux_compiler INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Werror>)
