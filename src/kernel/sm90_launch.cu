@@ -3,18 +3,13 @@
 #include <atomic>
 #include <string>
 
+#include "kernel/check.h"
 #include "kernel/sm90.h"
 #include "kernel/sm90_kernel.h"
 #include "kernel/tensor_map.h"
 
 namespace flux::sm90 {
 namespace {
-
-void must(cudaError_t error, char const* what) {
-  if (error == cudaSuccess) return;
-  cudaGetLastError();
-  throw Error(ErrorKind::kDevice, std::string(what) + ": " + cudaGetErrorString(error));
-}
 
 void require(bool ok, std::string const& message, ErrorKind kind = ErrorKind::kInvalid) {
   if (!ok) throw Error(kind, message);
@@ -36,10 +31,10 @@ void const* kernel_of(int config, DType dtype, WeightLayout layout) {
   void const* const kernel = kernels[(dtype == DType::kF16) * 2 + (layout == WeightLayout::kInOut)][config];
   static std::atomic<uint64_t> granted[4][kConfigs];
   int device = 0;
-  must(cudaGetDevice(&device), "cudaGetDevice");
+  check_cuda(cudaGetDevice(&device), "cudaGetDevice");
   auto& devices = granted[(dtype == DType::kF16) * 2 + (layout == WeightLayout::kInOut)][config];
   if (!(devices.load() >> device & 1)) {
-    must(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kTable[config].shared_bytes(layout)),
+    check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kTable[config].shared_bytes(layout)),
          "shared memory for the Hopper kernel");
     devices.fetch_or(uint64_t{1} << device);
   }
@@ -164,13 +159,13 @@ int resident_blocks(int row, DType dtype, WeightLayout layout) {
   static std::atomic<int> known[4][kConfigs][64];
   void const* const kernel = kernel_of(row, dtype, layout);
   int device = 0;
-  must(cudaGetDevice(&device), "cudaGetDevice");
+  check_cuda(cudaGetDevice(&device), "cudaGetDevice");
   auto& cached = known[(dtype == DType::kF16) * 2 + (layout == WeightLayout::kInOut)][row][device];
   if (int const blocks = cached.load()) return blocks;
   Config const& config = kTable[row];
   Attributes attributes(config, layout, config.cluster(), false, nullptr);
   int clusters = 0;
-  must(cudaOccupancyMaxActiveClusters(&clusters, kernel, &attributes.launch), "cudaOccupancyMaxActiveClusters");
+  check_cuda(cudaOccupancyMaxActiveClusters(&clusters, kernel, &attributes.launch), "cudaOccupancyMaxActiveClusters");
   require(clusters > 0, "this GPU holds no block of the Hopper kernel", ErrorKind::kUnsupported);
   cached = clusters * config.cluster();
   return clusters * config.cluster();
@@ -195,7 +190,7 @@ void launch(Launch const& l, CUstream_st* stream) {
   Attributes attributes(config, l.layout, clusters * config.cluster(), l.cooperative, stream);
   void* arguments[] = {&operands, const_cast<Schedule*>(&l.order), const_cast<AnyGate*>(&l.gate),
                        const_cast<AnyRoute*>(&l.route)};
-  must(cudaLaunchKernelExC(&attributes.launch, kernel, arguments), "launching the Hopper kernel");
+  check_cuda(cudaLaunchKernelExC(&attributes.launch, kernel, arguments), "launching the Hopper kernel");
 }
 
 }  // namespace flux::sm90

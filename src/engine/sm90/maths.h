@@ -28,6 +28,7 @@ class Maths {
     int const count = steps(k.count);
     if (S::kPingPong && turn_ % S::kGroups != group_) {
       ++turn_;
+      slot_.skip(S::kBlocks * columns());
       return at_.skip(count);
     }
     // A parity wait tells a phase only from its neighbour. Without its turn, a group that skipped a tile would take an
@@ -51,6 +52,10 @@ class Maths {
   static constexpr bool kInOut = S::kLayout == WeightLayout::kInOut;
   static constexpr gmma::Major kMajorB = kInOut ? gmma::Major::MN : gmma::Major::K;
 
+  // Chunks side by side in a finished tile.
+  __device__ int columns() const {
+    return S::config.gateable(S::kLayout) && operands_.epilogue.gated ? S::kColumns / 2 : S::kColumns;
+  }
   static __device__ int lane() { return threadIdx.x % 32; }
 
   __device__ void accumulate(Accumulators& d, int count) {
@@ -112,7 +117,7 @@ class Maths {
   // Chunk by chunk into the staging ring, rows of 64 first.
   __device__ void stage(Accumulators const& d) {
     int const row = threadIdx.x % 128 / 32 * 16 + lane() % 16, ring = S::kPingPong ? 0 : group_;
-    int const columns = S::config.gateable(S::kLayout) && operands_.epilogue.gated ? S::kColumns / 2 : S::kColumns;
+    int const columns = this->columns();
 #pragma unroll
     for (int j = 0; j < S::kBlocks; ++j)
 #pragma unroll
@@ -125,7 +130,6 @@ class Maths {
         if (lane() == 0) shared_.ready[ring][slot_.stage].arrive();
         slot_.next();
       }
-    if (S::kPingPong) slot_.skip(S::kBlocks * columns);  // the other group's chunks of the next tile
   }
 
   static __device__ void stage_chunk(float const* x, typename S::T* chunk, int row) {
