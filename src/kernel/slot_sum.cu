@@ -55,6 +55,12 @@ __global__ void __launch_bounds__(kThreads) add_up(__grid_constant__ SlotSum con
 
 }  // namespace
 
+void prepare_slot_sum() {
+  cudaFuncAttributes attributes;
+  check_cuda(cudaFuncGetAttributes(&attributes, add_up<__nv_bfloat16>), "loading the slot sum");
+  check_cuda(cudaFuncGetAttributes(&attributes, add_up<__half>), "loading the slot sum");
+}
+
 void sum_slots(SlotSum const& s, int blocks, CUstream_st* stream) {
   if (s.out.columns % 8 != 0 || s.out.stride % 8 != 0 || (s.residual && s.residual.stride % 8 != 0))
     throw Error(ErrorKind::kUnsupported, "n=" + std::to_string(s.out.columns) +

@@ -23,6 +23,9 @@ struct SlotSum {
   Tensor residual;  // shape of out or none
 };
 
+/// Loads its kernels, as sm90::prepare does.
+void prepare_slot_sum();
+
 /// On `blocks` blocks of the current device. Where a wait fails the rest of `out` becomes NaN. Throws Error.
 void sum_slots(SlotSum const& sum, int blocks, CUstream_st* stream);
 

@@ -119,21 +119,44 @@ CUtensorMap map_weight(Launch const& l, Config const& config) {
                      box_rows, true});
 }
 
+/// Where tiles end at shard boundaries (Tiling::kWithin, as Remote has it), results that stay must not spill over them.
+Shards within(Launch const& l) {
+  bool const keeps = l.route.kind == AnyRoute::Kind::kKeep, remote = l.gate.kind == AnyGate::Kind::kRemote;
+  int64_t const end = l.route.shards().total;
+  for (int i = 0; i < l.order.runs; ++i) {
+    Schedule::Run const& run = l.order.run[i];
+    bool const open_ended = run.rows % l.order.block_m != 0 && run.row + run.rows != end;
+    require(!open_ended || (keeps && remote) || l.route.kind == AnyRoute::Kind::kPush || l.route.kind == AnyRoute::Kind::kSum,
+            "tiles within shards (Tiling::kWithin) go with Remote and Keep, Push or Sum", ErrorKind::kUnsupported);
+  }
+  return keeps && remote ? l.gate.remote.shards : Shards{};
+}
+
 /// What lies at each rank that the route may point to: slots whose rows end where a band may end. Returns the rows from
 /// slot to slot.
-int64_t map_slots(Launch const& l, Config const& config, CUtensorMap (&maps)[kMaxRanks]) {
-  auto add = [&](int rank, int64_t rows, int64_t slots, int64_t slot_rows) {
+int64_t map_slots(Launch const& l, Config const& config, Shards const& within, CUtensorMap (&maps)[kMaxRanks]) {
+  auto add_at = [&](int map, void* data, int64_t rows, int64_t slots, int64_t slot_rows) {
     if (rows == 0) return;
-    require(l.c.at(rank) && aligned(l.c.at(rank)), "memory for C is missing or not at a multiple of 16 bytes");
-    maps[rank] = tensor_map({l.c.at(rank), l.weight.dtype, l.columns(), rows, l.c_stride, config.chunk_n(), 64,
-                             config.chunk_n() == 64, slots, slot_rows * l.c_stride});
+    require(data && aligned(data), "memory for C is missing or not at a multiple of 16 bytes");
+    maps[map] = tensor_map({data, l.weight.dtype, l.columns(), rows, l.c_stride, config.chunk_n(), 64,
+                            config.chunk_n() == 64, slots, slot_rows * l.c_stride});
+  };
+  auto add = [&](int rank, int64_t rows, int64_t slots, int64_t slot_rows) {
+    add_at(rank, l.c.at(rank), rows, slots, slot_rows);
   };
   constexpr int64_t kOneSlot = int64_t{1} << 31;  // more rows than there are: all rows are of slot 0
   using Kind = AnyRoute::Kind;
   AnyRoute const& route = l.route;
   Shards const shards = route.shards();
   switch (route.kind) {
-    case Kind::kKeep: add(route.keep.rank, shards.total, 1, shards.total); return kOneSlot;
+    case Kind::kKeep:
+      if (within.ranks > 1)
+        for (int shard = 0; shard < within.ranks; ++shard)
+          add_at(shard, static_cast<char*>(l.c.at(route.keep.rank)) + within.begin(shard) * l.c_stride * 2,
+                 within.size(shard), 1, within.size(shard));
+      else
+        add(route.keep.rank, shards.total, 1, shards.total);
+      return kOneSlot;
     case Kind::kStage: add(route.stage.rank, shards.total, 1, shards.total); return kOneSlot;
     case Kind::kSum:
       for (int rank = 0; rank < shards.ranks; ++rank) add(rank, shards.size(rank), 1, shards.size(rank));
@@ -171,6 +194,11 @@ int resident_blocks(int row, DType dtype, WeightLayout layout) {
   return clusters * config.cluster();
 }
 
+void prepare(int row, DType dtype, WeightLayout layout) {
+  cudaFuncAttributes attributes;
+  check_cuda(cudaFuncGetAttributes(&attributes, kernel_of(row, dtype, layout)), "loading the Hopper kernel");
+}
+
 void launch(Launch const& l, CUstream_st* stream) {
   void const* const kernel = kernel_of(l.config, l.weight.dtype, l.layout);
   Config const& config = kTable[l.config];
@@ -179,7 +207,8 @@ void launch(Launch const& l, CUstream_st* stream) {
   Operands operands{};
   map_rows(l, config, operands.a);
   operands.b = map_weight(l, config);
-  operands.slot_rows = map_slots(l, config, operands.c);
+  operands.within = within(l);
+  operands.slot_rows = map_slots(l, config, operands.within, operands.c);
   operands.columns = static_cast<int>(l.columns());
   operands.up = static_cast<int>(l.columns());
   operands.epilogue = epilogue(l);

@@ -41,9 +41,8 @@ template <class Engine, class Gate, class Route>
 FLUX_HD void run(Engine& engine, Schedule const& order, Gate const& gate, Route const& route) {
   Shards const slices = gate.slices();
   auto each = [&](auto&& act) {
-    int hint = 0;
-    for (int64_t i = engine.first(); i < order.size(); i += engine.stride())
-      if (!act(order.at(i, hint))) return;
+    for (Walk walk(order, engine.first(), engine.stride()); walk; ++walk)
+      if (!act(*walk)) return;
   };
   auto load = [&](Tile tile, int s) {
     Rows const k{slices.begin(s), slices.size(s)};

@@ -238,6 +238,7 @@ class ReduceScatter : public SharedGpu {
 
   void prepare(Shape const& s, bool all_reduce) {
     ranks.clear();
+    sm90::prepare(s.row, s.dtype, WeightLayout::kOutIn), prepare_slot_sum();
     std::mt19937 random(static_cast<unsigned>(s.m + s.k));
     bands = {{s.m, all_reduce ? 1 : s.ranks, 1}, sm90::kTable[s.row].tile_m(), Tiling::kAcross};
     slot_rows = bands.shards.largest();

@@ -33,7 +33,7 @@ class Engine {
     constexpr int kMaths = S::kGroups * 128;
     if (threadIdx.x >= kMaths) {
       if constexpr (S::kGroups == 2) cutlass::arch::warpgroup_reg_dealloc<72>();
-      if (threadIdx.x == kMaths) load();
+      if (threadIdx.x == kMaths) loader_.begin(), load();
       if (threadIdx.x == kMaths + 32) store();
       __syncwarp();
     } else {
@@ -52,12 +52,15 @@ class Engine {
   /// After a wait: what it acquired is ordered before the bulk loads to come. A wait that failed, or a world that ended,
   /// poisons what is stored from now on; the roles go on in step.
   __device__ bool check(bool ok) {
-    if (watch_ && (!ok || aborted(*watch_))) *const_cast<int volatile*>(&shared_.poisoned) = 1;
+    if (!watch_) return true;
+    if (!ok || aborted(*watch_)) *const_cast<int volatile*>(&shared_.poisoned) = 1;
     ptx::fence_bulk_loads();
     return true;
   }
 
-  __device__ void ahead(Tile tile, Rows k) { loader_.ahead(tile, k); }
+  __device__ void ahead(Tile tile, Rows k) {
+    if (watch_) loader_.ahead(tile, k);
+  }
   __device__ void load(Place from, Tile tile, Rows k) { loader_.load(from, tile, k); }
   __device__ void multiply(Tile tile, Rows k) { maths_.multiply(tile, k); }
   __device__ void store(Place to, int skip, Tile, Write write) { storer_.store(to, skip, write); }

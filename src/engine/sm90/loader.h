@@ -16,6 +16,8 @@ class Loader {
   __device__ Loader(Operands const& operands, Shared<S>& shared, int rank)
       : operands_(operands), shared_(shared), rank_(rank) {}
 
+  __device__ void begin() { cute::prefetch_tma_descriptor(&operands_.b); }
+
   /// Asks for the weights of the stages that are free now.
   __device__ void ahead(Tile tile, Rows k) {
     Ring<S::kStages> at = at_;

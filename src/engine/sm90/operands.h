@@ -27,6 +27,7 @@ struct Operands {
   CUtensorMap b;             // [n, k] or [k, n]
   CUtensorMap c[kMaxRanks];  // by rank: [slots, rows of a slot, columns]; stores beyond an extent are dropped
   int64_t slot_rows;         // from slot to slot
+  Shards within;             // more than one: results that stay end where a shard does, c counts shards
   int columns;               // of c
   int up;                    // gated: the first up column of the weight
   Epilogue epilogue;

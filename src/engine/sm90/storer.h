@@ -18,6 +18,7 @@ class Storer {
 
   /// Takes note of a band: rows of the tile from `skip` on go to `to`. A tile holds kMaxRanks of them at most.
   __device__ void store(Place to, int skip, Write write) {
+    if (operands_.within.ranks > 1) to = operands_.within.band({to.row, to.rows});
     int const slot = static_cast<int>(quotient(to.row, operands_.slot_rows));
     shared_.bands[bands_++] = {to.rank,
                                slot,
