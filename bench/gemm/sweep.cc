@@ -40,6 +40,7 @@ int sweep(int argc, char** argv) {
     size_t const theirs = methods.size();
     double const estimate = 2e-6 * p.m * p.rank_n() * p.rank_k() / 700e6;
     for (int row = 0; row < sm90::kConfigs; ++row) {
+      if (argc > 7 && ("," + std::string(argv[7]) + ",").find("," + std::to_string(row) + ",") == std::string::npos) continue;
       sm90::Config const& config = sm90::kTable[row];
       if (p.gated() && !config.gateable(p.layout)) continue;
       if ((config.block_m == 64 && config.groups == 1) != (p.m <= 64)) continue;

@@ -138,8 +138,8 @@ int64_t map_slots(Launch const& l, Config const& config, Shards const& within, C
   auto add_at = [&](int map, void* data, int64_t rows, int64_t slots, int64_t slot_rows) {
     if (rows == 0) return;
     require(data && aligned(data), "memory for C is missing or not at a multiple of 16 bytes");
-    maps[map] = tensor_map({data, l.weight.dtype, l.columns(), rows, l.c_stride, config.chunk_n(), 64,
-                            config.chunk_n() == 64, slots, slot_rows * l.c_stride});
+    maps[map] = tensor_map({data, l.weight.dtype, l.columns(), rows, l.c_stride, config.chunk_n, 64,
+                            config.chunk_n == 64, slots, slot_rows * l.c_stride});
   };
   auto add = [&](int rank, int64_t rows, int64_t slots, int64_t slot_rows) {
     add_at(rank, l.c.at(rank), rows, slots, slot_rows);
@@ -209,6 +209,7 @@ void launch(Launch const& l, CUstream_st* stream) {
   operands.b = map_weight(l, config);
   operands.within = within(l);
   operands.slot_rows = map_slots(l, config, operands.within, operands.c);
+  operands.c_rows = l.c, operands.c_stride = l.c_stride;
   operands.columns = static_cast<int>(l.columns());
   operands.up = static_cast<int>(l.columns());
   operands.epilogue = epilogue(l);

@@ -32,7 +32,7 @@ struct Shape {
   static constexpr int kClusterM = kConfig.cluster_m, kClusterN = kConfig.cluster_n, kCluster = kConfig.cluster();
   static constexpr int kGroups = kConfig.groups, kReaders = kPingPong ? 1 : kGroups;  // groups that read a stage
   static constexpr int kGroupM = kM / kReaders, kBlocks = kGroupM / 64;               // 64-row WGMMAs of one group
-  static constexpr int kChunkN = kConfig.chunk_n(), kColumns = kN / kChunkN;          // chunks side by side
+  static constexpr int kChunkN = kConfig.chunk_n, kColumns = kN / kChunkN;          // chunks side by side
   static_assert(kStages >= 3 && kSlots >= 2 && kGroupM % 64 == 0 && kN % kChunkN == 0 && kCluster <= 2);
 };
 

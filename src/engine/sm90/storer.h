@@ -56,19 +56,44 @@ class Storer {
   }
 
  private:
-  // One store a band that the chunk has rows of. The map's extents are the band's, so rows before it (at negative
-  // coordinates) and behind it are dropped.
+  // One store a band that the chunk has rows of. The map's extents end where the band does, so rows behind it are dropped.
+  // Before the extents nothing can be dropped (the copy engine takes no negative rows in a store), so a band that begins
+  // within the chunk goes row by row.
   __device__ void send(typename S::T const* chunk, int row, int column) {
 #pragma unroll 1
     for (int i = 0; i < bands_; ++i) {
       Band const& band = shared_.bands[i];
       if (row >= band.end || row + 64 <= band.first) continue;
+      if (row < band.first) {
+        send_rows(chunk, band, row, column);
+        continue;
+      }
       CUtensorMap const* const map = &operands_.c[band.rank];
       if (band.add)
         cute::SM90_TMA_REDUCE_ADD_3D::copy(map, chunk, column, band.row + row, band.slot);
       else
         cute::SM90_TMA_STORE_3D::copy(map, chunk, column, band.row + row, band.slot);
     }
+  }
+
+  __device__ void send_rows(typename S::T const* chunk, Band const& band, int row, int column) {
+    constexpr bool kSwizzled = S::kChunkN == 64;
+    constexpr int kPiece = kSwizzled ? 8 : S::kChunkN;  // elements that lie together in the chunk
+    typename S::T* const base = static_cast<typename S::T*>(operands_.c_rows.at(band.rank)) +
+                                (band.slot * operands_.slot_rows + band.row) * operands_.c_stride + column;
+    int const columns = min(S::kChunkN, operands_.columns - column);
+#pragma unroll 1
+    for (int r = band.first; r < min(band.end, row + 64); ++r)
+#pragma unroll 1
+      for (int x = 0; x < columns; x += kPiece) {
+        int const at = kSwizzled ? x ^ (r - row) % 8 * 8 : x;
+        typename S::T const* const from = chunk + (r - row) * S::kChunkN + at;
+        int const bytes = min(kPiece, columns - x) * 2;
+        if (band.add)
+          ptx::bulk_add(base + r * operands_.c_stride + x, from, bytes);
+        else
+          ptx::bulk_store(base + r * operands_.c_stride + x, from, bytes);
+      }
   }
 
   Operands const& operands_;
