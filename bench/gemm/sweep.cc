@@ -45,7 +45,7 @@ int sweep(int argc, char** argv) {
       if (p.gated() && !config.gateable(p.layout)) continue;
       if ((config.block_m == 64 && config.groups == 1) != (p.m <= 64)) continue;
       int const tall = static_cast<int>((p.m + config.tile_m() - 1) / config.tile_m());
-      for (int band : {4, 8, 16}) {
+      for (int band : {4, 8}) {
         if (band > 4 && tall < band) continue;
         sm90::Launch const l = plain_launch(p, buffers, row, band);
         buffers.out.poison();

@@ -45,10 +45,14 @@ struct Config {
   constexpr int shared_bytes(WeightLayout layout) const {
     return stages(layout) * stage_bytes(layout) + staging_bytes() + 2048;
   }
-  /// Whether a tile can hold columns of a gate and of its up projection, half and half.
+  /// Whether a tile can hold columns of a gate and of its up projection, half and half (and the registers suffice).
   constexpr bool gateable(WeightLayout layout) const {
-    return block_n / 2 % chunk_n == 0 && cluster_n == 1 && (layout == WeightLayout::kOutIn || block_n % 128 == 0);
+    return block_n / 2 % chunk_n == 0 && cluster_n == 1 && !(ping_pong && block_n > 160) &&
+           (layout == WeightLayout::kOutIn || block_n % 128 == 0);
   }
+  /// Registers of a thread, out of 64512 of a block: the maths need what the accumulators take and some forty.
+  constexpr int registers_of_maths() const { return ping_pong && block_n > 168 ? 216 : 208; }
+  constexpr int registers_beside() const { return 504 - 2 * registers_of_maths(); }
 };
 
 inline constexpr Config kTable[] = {

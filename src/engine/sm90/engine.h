@@ -18,28 +18,32 @@ class Engine {
   __device__ Engine(Operands const& operands, Watch const* watch, Shared<S>& shared)
       : shared_(shared),
         watch_(watch),
-        loader_(operands, shared, blockIdx.x % S::kCluster),
-        maths_(operands, shared, blockIdx.x % S::kCluster),
-        storer_(operands, shared, blockIdx.x % S::kCluster) {}
+        loader_(operands, shared),
+        maths_(operands, shared),
+        storer_(operands, shared) {}
 
   // The blocks of a cluster work on one tile of the schedule.
   __device__ int first() const { return blockIdx.x / S::kCluster; }
   __device__ int stride() const { return gridDim.x / S::kCluster; }
 
-  template <class Load, class Multiply, class Store>
-  __device__ void roles(Load&& load, Multiply&& multiply, Store&& store) {
-    if (threadIdx.x == 0) shared_.init();
-    meet();
+  // Each role works out its first tile before the block meets: that hides what the parameters take to arrive.
+  template <class Start, class Load, class Multiply, class Store>
+  __device__ void roles(Start&& start, Load&& load, Multiply&& multiply, Store&& store) {
     constexpr int kMaths = S::kGroups * 128;
+    shared_.init();
     if (threadIdx.x >= kMaths) {
-      if constexpr (S::kGroups == 2) cutlass::arch::warpgroup_reg_dealloc<72>();
-      if (threadIdx.x == kMaths) loader_.begin(), load();
-      if (threadIdx.x == kMaths + 32) store();
+      if constexpr (S::kGroups == 2) cutlass::arch::warpgroup_reg_dealloc<S::config.registers_beside()>();
+      auto const walk = start();
+      meet();
+      if (threadIdx.x == kMaths) load(walk);
+      if (threadIdx.x == kMaths + 32) store(walk);
       __syncwarp();
     } else {
-      if constexpr (S::kGroups == 2) cutlass::arch::warpgroup_reg_alloc<216>();
+      if constexpr (S::kGroups == 2) cutlass::arch::warpgroup_reg_alloc<S::config.registers_of_maths()>();
+      auto const walk = start();
       maths_.begin();
-      multiply();
+      meet();
+      multiply(walk);
     }
     meet();  // nobody leaves while another block of the cluster may still write or signal here
   }

@@ -14,8 +14,7 @@ namespace flux::sm90 {
 template <class S>
 class Maths {
  public:
-  __device__ Maths(Operands const& operands, Shared<S>& shared, int rank)
-      : operands_(operands), shared_(shared), rank_(rank) {}
+  __device__ Maths(Operands const& operands, Shared<S>& shared) : operands_(operands), shared_(shared) {}
 
   /// By every thread of the maths warpgroups, once they have their registers.
   __device__ void begin() {
@@ -97,8 +96,8 @@ class Maths {
 
   __device__ void finish_tile(Accumulators& d, Tile tile) {
     bool const gated = operands_.epilogue.gated;
-    int const n = tile.n * S::kClusterN + (S::kClusterN > 1 ? rank_ : 0);
-    int64_t row = tile.row + (S::kClusterM > 1 ? rank_ * S::kM : 0) + (S::kPingPong ? 0 : group_ * S::kGroupM);
+    int const n = tile.n * S::kClusterN + (S::kClusterN > 1 ? rank_in_cluster() : 0);
+    int64_t row = tile.row + (S::kClusterM > 1 ? rank_in_cluster() * S::kM : 0) + (S::kPingPong ? 0 : group_ * S::kGroupM);
     row += threadIdx.x % 128 / 32 * 16 + lane() / 4;
 #pragma unroll
     for (int j = 0; j < S::kBlocks; ++j)
@@ -148,7 +147,6 @@ class Maths {
 
   Operands const& operands_;
   Shared<S>& shared_;
-  int const rank_;
   int group_ = 0;
   uint32_t empty_ = 0;  // of the block this thread speaks to, if it speaks
   int turn_ = 0;  // tiles so far, the other group's included

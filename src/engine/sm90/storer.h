@@ -13,8 +13,7 @@ namespace flux::sm90 {
 template <class S>
 class Storer {
  public:
-  __device__ Storer(Operands const& operands, Shared<S>& shared, int rank)
-      : operands_(operands), shared_(shared), rank_(rank) {}
+  __device__ Storer(Operands const& operands, Shared<S>& shared) : operands_(operands), shared_(shared) {}
 
   /// Takes note of a band: rows of the tile from `skip` on go to `to`. A tile holds kMaxRanks of them at most.
   __device__ void store(Place to, int skip, Write write) {
@@ -28,34 +27,52 @@ class Storer {
                                write == Write::kAdd};
   }
 
-  /// Sends the tile's chunks, in the order in which the maths stages them. A slot is handed back one chunk late, so that
-  /// two stores are in flight.
+  /// Sends the tile's chunks, in the order in which the maths stages them.
   __device__ void finish(Tile tile) {
     bool const halved = S::config.gateable(S::kLayout) && operands_.epilogue.gated;
     int const columns = halved ? S::kColumns / 2 : S::kColumns;
-    int const column = (tile.n * S::kClusterN + (S::kClusterN > 1 ? rank_ : 0)) * (halved ? S::kN / 2 : S::kN);
-    int const top = S::kClusterM > 1 ? rank_ * S::kM : 0;
-    Barrier* before = nullptr;
+    int const column = (tile.n * S::kClusterN + (S::kClusterN > 1 ? rank_in_cluster() : 0)) * (halved ? S::kN / 2 : S::kN);
+    int const top = S::kClusterM > 1 ? rank_in_cluster() * S::kM : 0;
 #pragma unroll 1
     for (int block = 0; block < S::kBlocks; ++block)
 #pragma unroll 1
       for (int c = 0; c < columns; ++c, slot_.next())
+#pragma unroll 1
         for (int ring = 0; ring < S::kRings; ++ring) {
-          shared_.ready[ring][slot_.stage].wait(slot_.phase);
+          await_chunk(shared_.ready[ring][slot_.stage]);
           send(shared_.c[ring][slot_.stage], top + ring * S::kGroupM + block * 64, column + c * S::kChunkN);
           cute::tma_store_arrive();
-          if (before) {
-            cute::tma_store_wait<1>();
-            before->arrive();
-          }
-          before = &shared_.drained[ring][slot_.stage];
+          ++in_flight_;
         }
-    cute::tma_store_wait<0>();  // all chunks are read; not yet: written
-    before->arrive();
+    while (in_flight_ > 0) hand_back();  // all chunks are read; not yet: written
     bands_ = 0;
   }
 
  private:
+  // Hands slots back as their stores have read them, until the chunk is there.
+  __device__ void await_chunk(Barrier const& ready) {
+    while (in_flight_ > 0) {
+      if (in_flight_ < kMost && ready.test_wait(slot_.phase)) return;
+      hand_back();
+    }
+    ready.wait(slot_.phase);
+  }
+
+  // Waits until the oldest store in flight has read its slot.
+  __device__ void hand_back() {
+    if (in_flight_ >= 4)
+      cute::tma_store_wait<3>();
+    else if (in_flight_ == 3)
+      cute::tma_store_wait<2>();
+    else if (in_flight_ == 2)
+      cute::tma_store_wait<1>();
+    else
+      cute::tma_store_wait<0>();
+    --in_flight_;
+    shared_.drained[oldest_ % S::kRings][oldest_ / S::kRings].arrive();
+    if (++oldest_ == S::kRings * S::kSlots) oldest_ = 0;
+  }
+
   // One store a band that the chunk has rows of. The map's extents end where the band does, so rows behind it are dropped.
   // Before the extents nothing can be dropped (the copy engine takes no negative rows in a store), so a band that begins
   // within the chunk goes row by row.
@@ -98,8 +115,9 @@ class Storer {
 
   Operands const& operands_;
   Shared<S>& shared_;
-  int const rank_;
-  int bands_ = 0;
+  static constexpr int kMost = S::kRings * S::kSlots < 4 ? S::kRings * S::kSlots : 4;  // stores in flight
+  int bands_ = 0, in_flight_ = 0;
+  int oldest_ = 0;  // slot of the oldest store in flight, rings side by side
   Ring<S::kSlots> slot_;
 };
 
