@@ -47,11 +47,11 @@ struct Config {
   }
   /// Whether a tile can hold columns of a gate and of its up projection, half and half (and the registers suffice).
   constexpr bool gateable(WeightLayout layout) const {
-    return block_n / 2 % chunk_n == 0 && cluster_n == 1 && !(ping_pong && block_n > 160) &&
+    return block_n / 2 % chunk_n == 0 && cluster_n == 1 && !(ping_pong && block_n > 144) &&
            (layout == WeightLayout::kOutIn || block_n % 128 == 0);
   }
   /// Registers of a thread, out of 64512 of a block: the maths need what the accumulators take and some forty.
-  constexpr int registers_of_maths() const { return ping_pong && block_n > 168 ? 216 : 208; }
+  constexpr int registers_of_maths() const { return 208; }
   constexpr int registers_beside() const { return 504 - 2 * registers_of_maths(); }
 };
 
@@ -69,7 +69,6 @@ inline constexpr Config kTable[] = {
     {128, 160, 80, 3, 2, 1, 2, true},
     {128, 168, 56, 4, 2, 1, 2, true},
     {128, 176, 88, 3, 2, 1, 2, true},
-    {128, 184, 184, 2, 2, 1, 2, true},
     // few rows: as many blocks as there are processors, deep pipelines
     {64, 96, 96, 2, 1, 1, 1},
     {64, 48, 24, 3, 1, 1, 1},

@@ -36,6 +36,8 @@ class Engine {
       auto const walk = start();
       meet();
       if (threadIdx.x == kMaths) load(walk);
+      __syncwarp();
+      part();  // the storer touches no other block: it parts before it begins
       if (threadIdx.x == kMaths + 32) store(walk);
       __syncwarp();
     } else {
@@ -44,8 +46,9 @@ class Engine {
       maths_.begin();
       meet();
       multiply(walk);
+      part();
     }
-    meet();  // nobody leaves while another block of the cluster may still write or signal here
+    if constexpr (S::kCluster > 1) cute::cluster_wait();
   }
 
   template <class F>
@@ -82,6 +85,11 @@ class Engine {
       cute::cluster_sync();
     else
       __syncthreads();
+  }
+
+  // Nobody leaves (waits above) before the other block of the cluster can write and signal here no more.
+  static __device__ void part() {
+    if constexpr (S::kCluster > 1) cute::cluster_arrive();
   }
 
   Shared<S>& shared_;

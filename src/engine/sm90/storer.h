@@ -39,7 +39,8 @@ class Storer {
       for (int c = 0; c < columns; ++c, slot_.next())
 #pragma unroll 1
         for (int ring = 0; ring < S::kRings; ++ring) {
-          await_chunk(shared_.ready[ring][slot_.stage]);
+          if (in_flight_ == kMost) hand_back();  // with a slot free, the next chunk is sure to come
+          shared_.ready[ring][slot_.stage].wait(slot_.phase);
           send(shared_.c[ring][slot_.stage], top + ring * S::kGroupM + block * 64, column + c * S::kChunkN);
           cute::tma_store_arrive();
           ++in_flight_;
@@ -49,18 +50,9 @@ class Storer {
   }
 
  private:
-  // Hands slots back as their stores have read them, until the chunk is there.
-  __device__ void await_chunk(Barrier const& ready) {
-    while (in_flight_ > 0) {
-      if (in_flight_ < kMost && ready.test_wait(slot_.phase)) return;
-      hand_back();
-    }
-    ready.wait(slot_.phase);
-  }
-
   // Waits until the oldest store in flight has read its slot.
   __device__ void hand_back() {
-    if (in_flight_ >= 4)
+    if (in_flight_ == 4)
       cute::tma_store_wait<3>();
     else if (in_flight_ == 3)
       cute::tma_store_wait<2>();
