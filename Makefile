@@ -9,7 +9,7 @@ export CMAKE_GENERATOR ?= $(if $(shell command -v ninja),Ninja,Unix Makefiles)
 
 MODEL := .deps/models/minilm
 DEMO = build/release/flux run mlp --weights $(MODEL)/model.safetensors --layer 0 --ranks 8 --rows 8192 \
-       --timeline out/demo.json
+       --max-error 1e-5 --min-efficiency 0.5 --timeline out/demo.json
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10

@@ -2,6 +2,13 @@
 
 namespace flux::bench {
 
+PlainGemm PlainGemm::whole(int64_t m, int64_t columns) {
+  Plan plan;
+  plan.block_m = static_cast<int>(std::max<int64_t>(m, 1)),
+  plan.block_n = static_cast<int>(std::max<int64_t>(columns, 1));
+  return PlainGemm(plan);
+}
+
 void PlainGemm::run(Tensor const& x, Linear const& linear) {
   host::Launch launch;
   launch.a.base[0] = static_cast<std::byte*>(x.data), launch.a_stride = x.stride;
@@ -21,8 +28,8 @@ GatherAlone::GatherAlone(World& world, int64_t m, int64_t columns, DType dtype, 
 
 void GatherAlone::run() { op_.run(m_, x_, std::span<Linear const>()); }
 
-int64_t GatherAlone::sent_bytes(int64_t m, int64_t columns, DType dtype, int rank, int ranks) {
-  return (ranks - 1) * part_of_rows(m, rank, ranks).size * columns * size_of(dtype);
+int64_t GatherAlone::sent_bytes(int64_t m, int64_t columns, DType dtype, int ranks) {
+  return (ranks - 1) * Shards{m, ranks, 1}.largest() * columns * size_of(dtype);
 }
 
 }  // namespace flux::bench

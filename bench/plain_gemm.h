@@ -9,6 +9,8 @@ namespace flux::bench {
 class PlainGemm {
  public:
   explicit PlainGemm(Plan const& plan) : plan_(plan), workers_(plan.workers) {}
+  /// The same as a single tile: one product of Eigen's.
+  static PlainGemm whole(int64_t m, int64_t columns);
   void run(Tensor const& x, Linear const& linear);
 
  private:
@@ -21,8 +23,8 @@ class GatherAlone {
  public:
   GatherAlone(World& world, int64_t m, int64_t columns, DType dtype, Plan const& plan);
   void run();
-  /// What each rank sends, in bytes.
-  static int64_t sent_bytes(int64_t m, int64_t columns, DType dtype, int rank, int ranks);
+  /// The most that a rank sends, in bytes.
+  static int64_t sent_bytes(int64_t m, int64_t columns, DType dtype, int ranks);
 
  private:
   int64_t m_;

@@ -1,6 +1,8 @@
 // flux bench: a suite of workloads, methods interleaved, into a result file and a table.
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "bench/workloads.h"
 #include "cli/command.h"
 #include "cli/machine.h"
@@ -25,13 +27,20 @@ std::vector<ResultRow> rows_of(World& world, bench::Workload const& w, BenchOpti
   double const error = test.error(64);
   bench::Overlap const overlap = timed(world, test.subject(), o.common);
   auto const& p = w.problem;
+  if (!o.common.timeline_path.empty()) {  // one a workload
+    auto const path = std::filesystem::path(o.common.timeline_path);
+    draw(
+        world, (path.parent_path() / fmt::format("{}-{}-m{}.json", path.stem().string(), w.name, p.m)).string(),
+        bench::timeline_of(p, world.size()), plan.workers, [&](Timeline* t) { test.record(t); },
+        [&] { test.run(true); });
+  }
   ResultRow row;
   row.workload = w.name, row.op = name(p.op);
   row.m = p.m, row.n = p.n, row.k = p.k, row.tp = w.tp;
   row.dtype = name(p.dtype), row.weight = name(p.layout), row.epilogue = w.epilogue;
   row.world = world.kind(), row.link = "host", row.duplex = true;
   row.samples = o.common.samples;
-  row.gemm_us = overlap.gemm.median(), row.gemm_by = "flux", row.comm_us = overlap.comm.median();
+  row.gemm_us = overlap.gemm.median(), row.gemm_by = overlap.gemm_by, row.comm_us = overlap.comm.median();
   row.link_gbps = world.link().gbps, row.floor_us = overlap.floor_us(), row.peak_floor_us = overlap.floor_us();
   row.error = error;
   std::vector<ResultRow> rows;
@@ -98,6 +107,9 @@ void add_bench(CLI::App& app, Action& action) {
         throw Error(ErrorKind::kUnsupported,
                     "flux bench measures the host engine in --world threads; processes are for flux run");
       if (o->common.samples < 1) throw Error(ErrorKind::kInvalid, "--samples is 0; a benchmark needs at least 1");
+      std::error_code failure;
+      std::filesystem::create_directories(o->out, failure);  // before the timing, not after
+      require_writable(o->out + "/results");
       return run(*o);
     };
   });

@@ -1,6 +1,5 @@
 // flux doctor: what this machine has, what FLUX uses of it, and why not the rest.
 #include <fmt/format.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <Eigen/Core>
@@ -10,15 +9,10 @@
 #include "cli/command.h"
 #include "cli/machine.h"
 #include "flux/version.h"
+#include "world/symmetric_memory.h"
 
 namespace flux::cli {
 namespace {
-
-int64_t free_shared_memory() {
-  struct statvfs stat {};
-  return statvfs("/dev/shm", &stat) == 0 ? static_cast<int64_t>(stat.f_bavail) * static_cast<int64_t>(stat.f_frsize)
-                                         : 0;
-}
 
 // A finding: what was looked for, what is there, and whether FLUX uses it.
 struct Finding {
@@ -44,12 +38,11 @@ std::vector<Finding> examine() {
                   gpus == 0 ? fmt::format("none visible (no /dev/nvidia0); {}; the host engine is used", kernels)
                             : fmt::format("{} visible; {}", gpus, kernels),
                   false});
-  int64_t const shm = free_shared_memory();
   list.push_back({"world threads", "ranks as threads of one process, up to 16", true});
   list.push_back({"world processes",
-                  fmt::format("shared memory, {:.1f} GiB free in /dev/shm{}", static_cast<double>(shm) / (1 << 30),
-                              shm < (int64_t{64} << 20) ? ": too little, enlarge it (docker: --shm-size)" : ""),
-                  shm >= (int64_t{64} << 20)});
+                  fmt::format("shared memory files without a name, mapped through /proc; {:.1f} GiB available",
+                              static_cast<double>(available_bytes()) / (1 << 30)),
+                  true});
 #ifdef FLUX_WITH_MPI
   list.push_back({"mpi", "in this build; ranks started by mpirun find each other through it", true});
 #else

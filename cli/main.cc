@@ -29,6 +29,9 @@ int run(int argc, char** argv) {
   add_bench(app, action);
   add_doctor(app, action);
   add_launch(app, action);
+  auto named = [&](CLI::App* verb) { return verb->check_name(argv[1]); };
+  if (argc > 1 && argv[1][0] != '-' && app.get_subcommands(named).empty())
+    return fail(fmt::format("'{}' is no verb; there are run, bench, doctor and launch", argv[1]), kBadInput);
   try {
     app.parse(argc, argv);
   } catch (CLI::CallForHelp const& e) {

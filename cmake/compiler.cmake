@@ -8,12 +8,19 @@ endif()
 set(flux_sanitize_flags_thread -fsanitize=thread -g -O1)
 set(flux_sanitize_flags_address -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g -O1)
 
+# For code that reads options or compares results: its own speed matters to nobody, its compile time to all.
+set(flux_light -O1)
+if(FLUX_SANITIZE OR CMAKE_BUILD_TYPE STREQUAL "Debug")
+  set(flux_light -O0)
+endif()
+
 add_library(flux_compiler INTERFACE)
 target_compile_features(flux_compiler INTERFACE cxx_std_20)
 target_compile_options(flux_compiler INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Werror>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # GCC 12 takes its own AVX-512 intrinsics, which start from undefined registers, for uses of uninitialised variables.
-  target_compile_options(flux_compiler INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized -Wno-restrict>)
+  target_compile_options(flux_compiler INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-Wno-uninitialized -Wno-maybe-uninitialized -Wno-restrict>)
 endif()
 if(FLUX_NATIVE)
   target_compile_options(flux_compiler INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-march=native>)

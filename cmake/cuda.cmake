@@ -76,7 +76,7 @@ endfunction()
 
 # flux_add_kernels(<name> [CHIPS <chip>...] SOURCES <file.cu>...): kernels of one engine, linked into libflux.
 # CHIPS (for example 90a) keeps those of FLUX_CUDA_ARCHITECTURES that the engine can use; without it, all. An engine
-# that keeps none is left out. Otherwise the library's host code sees FLUX_WITH_<NAME>=1.
+# that keeps none is left out. Otherwise host code sees FLUX_WITH_<NAME>=1.
 function(flux_add_kernels name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "CHIPS;SOURCES")
   set(architectures ${FLUX_CUDA_ARCHITECTURES})
@@ -95,5 +95,5 @@ function(flux_add_kernels name)
   target_link_libraries(flux_${name} PRIVATE flux_nvcc)
   string(TOUPPER ${name} upper)
   target_sources(flux PRIVATE $<TARGET_OBJECTS:flux_${name}>)
-  target_compile_definitions(flux PRIVATE FLUX_WITH_${upper}=1)
+  target_compile_definitions(flux PUBLIC FLUX_WITH_${upper}=1)
 endfunction()

@@ -4,10 +4,13 @@ find_package(GTest REQUIRED)
 find_package(benchmark QUIET)
 set(results ${PROJECT_BINARY_DIR}/results)
 
-# flux_add_test_room(<room> <library> [flags...]): test/<room>/*.cc as one executable. A room may have a main of its own.
+# flux_add_test_room(<room> <library>): test/<room>/*.cc as one executable. A room may have a main of its own.
 # The rooms that run the operators share the scenario list of test/op.
 function(flux_add_test_room room library)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/test/${room}/*.cc)
+  if(room MATCHES "^(chaos|gpu|world)$")  # rooms that run the scenario list too
+    list(APPEND sources ${PROJECT_SOURCE_DIR}/test/op/scenario.cc)
+  endif()
   file(GLOB cases CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/test/${room}/*_test.cc)
   if(NOT cases)
     return()
@@ -17,11 +20,10 @@ function(flux_add_test_room room library)
   endif()
   add_executable(test_${room} ${sources})
   set_target_properties(test_${room} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test)
-  target_include_directories(test_${room} PRIVATE ${PROJECT_SOURCE_DIR}/test)
+  target_include_directories(test_${room} PRIVATE ${PROJECT_SOURCE_DIR}/test ${PROJECT_SOURCE_DIR})
   target_link_libraries(test_${room} PRIVATE ${library} GTest::gtest Eigen3::Eigen fmt::fmt nlohmann_json::nlohmann_json)
   target_compile_definitions(test_${room} PRIVATE FLUX_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  target_compile_options(test_${room} PRIVATE ${ARGN})
-  target_link_options(test_${room} PRIVATE ${ARGN})
+  target_compile_options(test_${room} PRIVATE ${flux_light})
   if(NOT EXISTS ${PROJECT_SOURCE_DIR}/test/${room}/main.cc)
     target_link_libraries(test_${room} PRIVATE GTest::gtest_main)
   endif()

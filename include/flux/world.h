@@ -34,6 +34,8 @@ class Bootstrap {
   virtual int size() const = 0;
   /// Every rank's bytes, in rank order. Throws `Error{kTimeout}` when a rank does not come within `limit_seconds`.
   virtual std::vector<std::string> all_gather(std::string_view mine, double limit_seconds) = 0;
+  /// The world has ended with an error: a rank may be gone, nothing may wait for all of them any more.
+  virtual void abandon() {}
 };
 
 using AllGatherBytes = std::function<std::vector<std::string>(std::string_view mine)>;

@@ -34,8 +34,8 @@ struct AllGatherGemm::State {
       : shape(s),
         plan(p),
         team(world.team()),
-        channel(team, fmt::format("ag_gemm m<={} k={} {} {}", s.max_m, s.k, name(s.dtype), to_string(p)),
-                word_count(s, team.size(), p), s.max_m * s.k * size_of(s.dtype), p.lane),
+        channel(team, fmt::format("ag_gemm m<={} k={} {}", s.max_m, s.k, name(s.dtype)), word_count(s, team.size(), p),
+                s.max_m * s.k * size_of(s.dtype), p),
         workers(p.workers) {}
 
   // The bytes of rows [row, row + rows), elements [first, first + count) of each, from one gather buffer to another.
@@ -188,7 +188,7 @@ void AllGatherGemm::State::run(int64_t m, Tensor const& x, std::span<Linear cons
 }
 
 AllGatherGemm::AllGatherGemm(World& world, Shape const& shape, Plan const& plan) {
-  require(shape.max_m >= 0 && shape.k >= 0, "m is {} and k is {}; both are 0 or more", shape.max_m, shape.k);
+  require_shape(shape.max_m, "k", shape.k, plan);
   require(plan.path == Path::kDirect || plan.transport == Transport::kPush,
           "transport={} goes with path=direct; a ring pushes", plan.transport == Transport::kPull ? "pull" : "remote");
   state_ = std::make_unique<State>(world, shape, plan);
@@ -196,7 +196,8 @@ AllGatherGemm::AllGatherGemm(World& world, Shape const& shape, Plan const& plan)
 AllGatherGemm::~AllGatherGemm() = default;
 
 int64_t AllGatherGemm::shared_bytes(Shape const& shape, int ranks, Plan const& plan) {
-  return Channel::bytes(word_count(shape, ranks, plan), shape.max_m * shape.k * size_of(shape.dtype));
+  require_shape(shape.max_m, "k", shape.k, plan);
+  return Channel::bytes(word_count(shape, ranks, plan), shape.max_m * shape.k * size_of(shape.dtype), plan);
 }
 
 void AllGatherGemm::run(int64_t m, Tensor const& x, std::span<Linear const> linears, Tensor const& gathered) {

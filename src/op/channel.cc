@@ -18,21 +18,19 @@ uint64_t hash(std::string_view text, uint64_t seed = 14695981039346656037ull) {
 
 }  // namespace
 
-int64_t Channel::bytes(int64_t words, int64_t data_bytes) {
-  return kBuffers * (padded(kCreditBytes + words * int64_t{sizeof(Word)}) + padded(data_bytes));
+int64_t Channel::bytes(int64_t words, int64_t data_bytes, Plan const& plan) {
+  return plan.buffers * (padded(kHeadBytes + words * int64_t{sizeof(Word)}) + padded(data_bytes));
 }
 
-Channel::Channel(Team& team, std::string_view description, int64_t words, int64_t data_bytes, int lane)
+Channel::Channel(Team& team, std::string_view description, int64_t words, int64_t data_bytes, Plan const& plan)
     : team_(team),
-      description_(hash(fmt::format("{} #{}", description, team.next_operator()))),
+      description_(hash(fmt::format("{} {} #{}", description, to_string(plan), team.next_operator()))),
       words_(words),
-      data_offset_(
-          padded(kCreditBytes + (planted(Bug::kFlagArrayTooSmall) ? words / 4 : words) * int64_t{sizeof(Word)})),
+      data_offset_(padded(kHeadBytes + (planted(Bug::kFlagArrayTooSmall) ? words / 4 : words) * int64_t{sizeof(Word)})),
       buffer_bytes_(data_offset_ + padded(data_bytes)),
-      lane_(lane),
+      lane_(plan.lane),
+      buffers_(plan.buffers),
       copies_(team.link_clock()) {
-  if (lane < 0 || lane >= kLanes)
-    throw Error(ErrorKind::kInvalid, fmt::format("lane {} does not exist; lanes are 0 to {}", lane, kLanes - 1));
   auto const all = team.all_gather(fmt::format("{}", description_));
   for (int r = 0; r < team.size(); ++r)
     if (all[r] != all[team.rank()])
@@ -40,16 +38,16 @@ Channel::Channel(Team& team, std::string_view description, int64_t words, int64_
           ErrorKind::kInvalid,
           fmt::format("rank {} and rank {} construct different operators ({} here); every rank must construct the same "
                       "ones in the same order",
-                      team.rank(), r, description));
-  memory_ = team.allocate(kBuffers * buffer_bytes_);
-  for (int b = 0; b < kBuffers; ++b)
+                      team.rank(), r, fmt::format("{} {}", description, to_string(plan))));
+  memory_ = team.allocate(buffers_ * buffer_bytes_);
+  for (int b = 0; b < buffers_; ++b)
     for (int p = 0; p < team.size(); ++p) store_release(credit({b, 0, {}}, team.rank(), p), kGranted);
   team.all_gather({});  // no rank calls before all credits stand
 }
 
 Call Channel::begin(std::string_view sizes) {
   Call call;
-  call.buffer = static_cast<int>(calls_++ % kBuffers);
+  call.buffer = static_cast<int>(calls_++ % buffers_);
   uint64_t const digest = hash(sizes, description_) + call.buffer;
   call.digest = static_cast<Word>(digest ^ digest >> 32);
   if (call.digest == 0) call.digest = 1;
@@ -58,15 +56,22 @@ Call Channel::begin(std::string_view sizes) {
     if (p == team_.rank()) continue;
     Word* const word = credit(call, team_.rank(), p);
     if (!await(word, kGranted, call.watch, Awaited::kCredit, p, 0)) team_.check();
-    store_release(word, 0);  // before any word of this call is set at p, so before p can grant it again
+    store_release(word, 0);
   }
+  // p grants a credit anew only after it has heard of this call, so after the old one is cleared: also where it owns
+  // no rows and nothing else of the call reaches it.
+  for (int p = 0; p < team_.size(); ++p)
+    if (p != team_.rank()) store_release(begun(call, p, team_.rank()), call.digest);
   return call;
 }
 
 void Channel::finish(Call const& call) {
   copies_.drain();  // our copy engine reads this buffer too
-  team_.check();    // the abort word is read after the last input: no result of a broken exchange leaves
   int const rank = team_.rank();
+  for (int p = 0; p < team_.size(); ++p)
+    if (p != rank && !await(begun(call, rank, p), call.digest, call.watch, Awaited::kCall, p, 0)) break;
+  team_.check();  // the abort word is read after the last input: no result of a broken exchange leaves
+  for (int p = 0; p < team_.size(); ++p) store_release(begun(call, rank, p), 0);
   Word* const words = this->words(call).at(rank);
   for (int64_t i = 0; i < words_ && !planted(Bug::kStaleDigest); ++i) store_release(words + i, 0);
   for (int p = 0; p < team_.size(); ++p)

@@ -1,9 +1,11 @@
 #pragma once
-// What one operator shares among its ranks: two buffers of words and data, used in turn, and the credits that say when
-// a buffer may be written again. Protocol: docs/protocol.md.
+// What one operator shares among its ranks: buffers of words and data, used in turn, and what says when a buffer may be
+// written again: credits, and the words by which every rank hears of every other in every call. Protocol:
+// docs/protocol.md.
 #include <memory>
 #include <string_view>
 
+#include "flux/plan.h"
 #include "world/team.h"
 
 namespace flux {
@@ -17,35 +19,37 @@ struct Call {
 
 class Channel {
  public:
-  static constexpr int kBuffers = 2;
-  static int64_t bytes(int64_t words, int64_t data_bytes);
+  static int64_t bytes(int64_t words, int64_t data_bytes, Plan const& plan);
 
-  /// Collective. Per buffer and rank: `words` words and `data_bytes` bytes, zeroed. `description` names operator, shape
-  /// and plan; every rank must give the same.
-  Channel(Team& team, std::string_view description, int64_t words, int64_t data_bytes, int lane);
+  /// Collective. Per buffer and rank: `words` words and `data_bytes` bytes, zeroed. `description` names operator and
+  /// shape; every rank must give the same, and the same plan.
+  Channel(Team& team, std::string_view description, int64_t words, int64_t data_bytes, Plan const& plan);
 
-  /// Starts a call: tells the peers which one, waits until nobody reads or writes this buffer's last use any more.
+  /// Starts a call: waits until nobody reads or writes this buffer's last use any more, tells every peer of the call.
   /// `sizes` is what distinguishes this call from others of the same operator. Throws as Team::check.
   Call begin(std::string_view sizes);
-  /// Ends it. All words of the call have been set and all its data read here. Clears the words, then gives every peer
-  /// the credit to write this buffer again.
+  /// Ends it. All words of the call have been seen and all its data read here. Waits until every peer has begun it,
+  /// clears the words, then gives every peer the credit to write this buffer again.
   void finish(Call const& call);
 
-  Symmetric<Word> words(Call const& call) const { return memory_->view<Word>(offset(call) + kCreditBytes); }
+  Symmetric<Word> words(Call const& call) const { return memory_->view<Word>(offset(call) + kHeadBytes); }
   Symmetric<std::byte> data(Call const& call) const { return memory_->view<std::byte>(offset(call) + data_offset_); }
   CopyEngine& copies() { return copies_; }
   Team& team() { return team_; }
 
  private:
-  static constexpr int64_t kCreditBytes = kMaxRanks * sizeof(Word);
+  // A buffer begins with a credit and a "has begun" word for each peer.
+  static constexpr int64_t kHeadBytes = 2 * kMaxRanks * sizeof(Word);
   int64_t offset(Call const& call) const { return call.buffer * buffer_bytes_; }
   /// At `rank`: the credit that `peer` gives to write this buffer of `peer`'s.
   Word* credit(Call const& call, int rank, int peer) const { return memory_->view<Word>(offset(call)).at(rank) + peer; }
+  /// At `rank`: the digest of the call that `peer` has begun on this buffer.
+  Word* begun(Call const& call, int rank, int peer) const { return credit(call, rank, peer) + kMaxRanks; }
 
   Team& team_;
   uint64_t description_;
   int64_t words_, data_offset_, buffer_bytes_;
-  int lane_;
+  int lane_, buffers_;
   int64_t calls_ = 0;
   std::shared_ptr<SymmetricMemory> memory_;
   CopyEngine copies_;

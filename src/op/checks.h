@@ -2,6 +2,9 @@
 // Arguments are checked before anything starts; a message says what was given and what is allowed.
 #include <fmt/format.h>
 
+#include <string_view>
+
+#include "flux/plan.h"
 #include "flux/problem.h"
 
 namespace flux {
@@ -11,8 +14,20 @@ void require(bool ok, fmt::format_string<Args...> format, Args&&... args) {
   if (!ok) throw Error(ErrorKind::kInvalid, fmt::format(format, std::forward<Args>(args)...));
 }
 
+/// What an operator is made for: up to `max_m` rows of `columns` elements (the shape's n or k), and a plan whose every
+/// word is allowed.
+inline void require_shape(int64_t max_m, std::string_view columns_name, int64_t columns, Plan const& plan) {
+  constexpr int64_t kMost = (int64_t{1} << 31) - 1, kMostElements = int64_t{1} << 40;
+  require(max_m >= 0 && max_m <= kMost && columns >= 0 && columns <= kMost, "m is {} and {} is {}; both are 0 to {}",
+          max_m, columns_name, columns, kMost);
+  require(max_m * columns <= kMostElements, "m is {} and {} is {}; an operator serves up to {} elements", max_m,
+          columns_name, columns, kMostElements);
+  parse_plan(to_string(plan));  // a plan need not have come from a line, but it must be one that can
+}
+
 inline void require_matrix(std::string_view what, Tensor const& t, DType dtype, int64_t rows, int64_t columns) {
   require(t.dtype == dtype, "{} is {}; this operator was made for {}", what, name(t.dtype), name(dtype));
+  require(rows >= 0 && columns >= 0, "{} is [{}, {}]; sizes are 0 or more", what, t.rows, t.columns);
   require(t.rows == rows && t.columns == columns, "{} is [{}, {}]; this call needs [{}, {}]", what, t.rows, t.columns,
           rows, columns);
   require(t.rows <= 1 || t.stride >= t.columns, "{} has rows {} elements apart; rows of {} elements must not overlap",
@@ -42,7 +57,8 @@ inline void require_summed(int64_t rows, int64_t n, DType dtype, Tensor const& o
   require_optional("the bias", e.bias, dtype, 1, n);
   require_optional("the residual", e.residual, dtype, rows, n);
   require_optional("the norm's weight", e.norm_weight, dtype, 1, n);
-  require(!e.normed || e.norm_weight, "a normed output is given without the norm's weight");
+  require(!e.normed || e.norm_weight, "a normed output is given without the norm's weight; give both or neither");
+  require(e.norm_epsilon >= 0, "the norm's epsilon is {}; it is 0 or more", e.norm_epsilon);
   if (e.norm_weight) require_matrix("the normed output", e.normed, dtype, rows, n);
 }
 

@@ -22,8 +22,8 @@ struct GemmAllReduce::State {
         way(way_of(p)),
         result_words(PartialSums::words(s.max_m, team.size(), p, way)),
         result_bytes(PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.size(), p, way)),
-        channel(team, fmt::format("gemm_ar m<={} n={} {} {}", s.max_m, s.n, name(s.dtype), to_string(p)),
-                2 * result_words, result_bytes + s.max_m * s.n * size_of(s.dtype), p.lane),
+        channel(team, fmt::format("gemm_ar m<={} n={} {}", s.max_m, s.n, name(s.dtype)), 2 * result_words,
+                result_bytes + s.max_m * s.n * size_of(s.dtype), p),
         partials(team, s.max_m, s.n, s.dtype, p, way) {}
 
   void two_shot(Call const& call, int64_t m, Tensor const& out, SumEpilogue const& epilogue, Recording& recording);
@@ -39,16 +39,18 @@ struct GemmAllReduce::State {
 };
 
 GemmAllReduce::GemmAllReduce(World& world, Shape const& shape, Plan const& plan) {
-  require(shape.max_m >= 0 && shape.n >= 0, "m is {} and n is {}; both are 0 or more", shape.max_m, shape.n);
+  require_shape(shape.max_m, "n", shape.n, plan);
   state_ = std::make_unique<State>(world, shape, plan);
 }
 GemmAllReduce::~GemmAllReduce() = default;
 
 int64_t GemmAllReduce::shared_bytes(Shape const& shape, int ranks, Plan const& plan) {
+  require_shape(shape.max_m, "n", shape.n, plan);
   auto const way = way_of(plan);
   return Channel::bytes(2 * PartialSums::words(shape.max_m, ranks, plan, way),
                         PartialSums::data_bytes(shape.max_m, shape.n, shape.dtype, ranks, plan, way) +
-                            shape.max_m * shape.n * size_of(shape.dtype));
+                            shape.max_m * shape.n * size_of(shape.dtype),
+                        plan);
 }
 
 // The owner's sums go to everybody band by band; each rank finishes its copy of a row when it has come.

@@ -10,9 +10,9 @@ struct GemmReduceScatter::State {
         plan(p),
         team(world.team()),
         way(PartialSums::way_of(p)),
-        channel(team, fmt::format("gemm_rs m<={} n={} {} {}", s.max_m, s.n, name(s.dtype), to_string(p)),
+        channel(team, fmt::format("gemm_rs m<={} n={} {}", s.max_m, s.n, name(s.dtype)),
                 PartialSums::words(s.max_m, team.size(), p, way),
-                PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.size(), p, way), p.lane),
+                PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.size(), p, way), p),
         partials(team, s.max_m, s.n, s.dtype, p, way) {}
 
   Shape shape;
@@ -25,15 +25,16 @@ struct GemmReduceScatter::State {
 };
 
 GemmReduceScatter::GemmReduceScatter(World& world, Shape const& shape, Plan const& plan) {
-  require(shape.max_m >= 0 && shape.n >= 0, "m is {} and n is {}; both are 0 or more", shape.max_m, shape.n);
+  require_shape(shape.max_m, "n", shape.n, plan);
   state_ = std::make_unique<State>(world, shape, plan);
 }
 GemmReduceScatter::~GemmReduceScatter() = default;
 
 int64_t GemmReduceScatter::shared_bytes(Shape const& shape, int ranks, Plan const& plan) {
+  require_shape(shape.max_m, "n", shape.n, plan);
   auto const way = PartialSums::way_of(plan);
   return Channel::bytes(PartialSums::words(shape.max_m, ranks, plan, way),
-                        PartialSums::data_bytes(shape.max_m, shape.n, shape.dtype, ranks, plan, way));
+                        PartialSums::data_bytes(shape.max_m, shape.n, shape.dtype, ranks, plan, way), plan);
 }
 
 void GemmReduceScatter::run(int64_t m, Tensor const& x, Tensor const& weight, WeightLayout layout, Tensor const& out,

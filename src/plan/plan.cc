@@ -88,6 +88,7 @@ std::vector<Knob> const& knobs() {
                          {"ring", RouteKind::kRing}}),
       choice<bool>("slots", "dtype, fp32", &Plan::wide_slots, {{"dtype", false}, {"fp32", true}}),
       choice<Shots>("shots", "one, two", &Plan::shots, {{"one", Shots::kOneShot}, {"two", Shots::kTwoShot}}),
+      number("buffers", "1 or 2", 1, 2, &Plan::buffers),
       number("lane", "0 to 7", 0, 7, &Plan::lane),
   };
   return all;

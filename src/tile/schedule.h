@@ -136,6 +136,8 @@ constexpr Schedule arrange(Order order, Tiling tiling, Shards const& shards, int
   s.block_m = block_m, s.tiles_n = tiles_n, s.band = band < 1 ? 1 : band;
   int const ranks = shards.ranks;
   if (shards.total == 0 || tiles_n == 0) return s;
+  int64_t const tiles_m = (shards.total + block_m - 1) / block_m;
+  if (s.band > tiles_m) s.band = static_cast<int>(tiles_m);  // so that band * tiles_n counts tiles that there are
   if (order == Order::kNaive && tiling == Tiling::kAcross) {
     s.append(0, shards.total);
     return s;

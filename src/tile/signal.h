@@ -106,7 +106,7 @@ FLUX_HD inline void relax(int looks) {
 // ---- bounded waits ----
 
 /// What a waiter waits for, as its error will say it.
-enum class Awaited : Word { kNothing, kCredit, kRows, kPartial, kResult };
+enum class Awaited : Word { kNothing, kCall, kCredit, kRows, kPartial, kResult };
 
 /// What a rank waits for at the moment. Written by a waiter that has waited long, read by the world's watcher and by
 /// every rank that has to say why a call ended. Each field is a word of its own: they are read while they are written.

@@ -54,10 +54,10 @@ bool receive_all(int fd, void* data, size_t bytes, Clock::time_point deadline) {
   return true;
 }
 
+// The connection belongs to the process: a world made after this one goes on with it.
 class LauncherBootstrap final : public Bootstrap {
  public:
   LauncherBootstrap(int rank, int size, int fd) : rank_(rank), size_(size), fd_(fd) {}
-  ~LauncherBootstrap() override { close(fd_); }
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   std::vector<std::string> all_gather(std::string_view mine, double limit_seconds) override {
@@ -78,6 +78,7 @@ class LauncherBootstrap final : public Bootstrap {
 
  private:
   [[noreturn]] void lost(double limit_seconds) const {
+    shutdown(fd_, SHUT_RDWR);  // a late answer must not be taken for the next one; the launcher tells the others
     throw Error(
         ErrorKind::kTimeout,
         fmt::format("rank {} could not meet the other ranks through the launcher within {} s", rank_, limit_seconds));
@@ -115,6 +116,8 @@ void start(std::vector<Child>& children, int rank, std::vector<std::string> cons
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0)
     throw Error(ErrorKind::kDevice, fmt::format("cannot make a socket pair: {}", std::strerror(errno)));
   fcntl(pair[0], F_SETFD, FD_CLOEXEC);
+  timeval const patience{10, 0};  // a rank that is stopped does not read, and must not stop the launcher
+  setsockopt(pair[0], SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   pid_t const parent = getpid(), pid = fork();
   if (pid < 0) throw Error(ErrorKind::kDevice, fmt::format("cannot start rank {}: {}", rank, std::strerror(errno)));
   if (pid == 0) {

@@ -38,6 +38,7 @@ class MpiBootstrap final : public Bootstrap {
   }
   int rank() const override { return rank_; }
   int size() const override { return size_; }
+  void abandon() override { failed = true; }  // MPI_Finalize would wait for the missing rank
 
   std::vector<std::string> all_gather(std::string_view mine, double limit_seconds) override {
     int const length = static_cast<int>(mine.size());
@@ -69,7 +70,7 @@ class MpiBootstrap final : public Bootstrap {
       MPI_Test(&request, &done, MPI_STATUS_IGNORE);
       if (done) return;
       if (std::chrono::steady_clock::now() > deadline) {
-        failed = true;  // MPI_Finalize would wait for the missing rank
+        abandon();
         throw Error(ErrorKind::kTimeout,
                     fmt::format("rank {} waited {} s for the other ranks in MPI", rank_, limit_seconds));
       }

@@ -3,12 +3,15 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <random>
+#include <fstream>
+#include <limits>
 
 namespace flux {
 namespace {
@@ -37,20 +40,24 @@ class HeapMemory final : public SymmetricMemory {
   std::vector<std::shared_ptr<std::byte>> owners_;
 };
 
-// Processes map each other's POSIX shared memory. The names are gone as soon as everybody has mapped them, so a rank
-// that dies leaves nothing behind.
+// Processes map each other's memory files through /proc. The files have no name, so a rank that dies at any moment
+// leaves nothing behind, and they do not count against the size of /dev/shm, which containers keep small.
 class MappedMemory final : public SymmetricMemory {
  public:
   MappedMemory(Bootstrap& bootstrap, int64_t bytes, double limit) : bytes_(bytes) {
-    std::random_device random;
-    std::string const mine = fmt::format("/flux-{}-{:08x}{:08x}", getpid(), random(), random());
-    std::string failure = create(mine);
-    auto names = bootstrap.all_gather(failure.empty() ? mine : "!" + failure, limit);
+    int const fd = memfd_create("flux", MFD_CLOEXEC);
+    // All of it now: what is only promised kills at the first touch, by SIGBUS.
+    int const error = fd < 0 ? errno : posix_fallocate(fd, 0, bytes);
+    File const mine{getpid(), fd, error, inode(fd)};
+    auto const files = bootstrap.all_gather({reinterpret_cast<char const*>(&mine), sizeof mine}, limit);
+    std::string failure;
     for (int r = 0; r < bootstrap.size() && failure.empty(); ++r) {
-      failure = names[r][0] == '!' ? fmt::format("rank {}: {}", r, names[r].substr(1)) : map(r, names[r]);
+      File theirs;
+      std::memcpy(&theirs, files[r].data(), sizeof theirs);
+      failure = map(r, theirs);
     }
-    auto verdicts = bootstrap.all_gather(failure, limit);
-    shm_unlink(mine.c_str());
+    auto const verdicts = bootstrap.all_gather(failure, limit);
+    if (fd >= 0) close(fd);  // everybody has mapped it, or nobody will
     for (auto const& verdict : verdicts)
       if (!verdict.empty()) {
         unmap();
@@ -60,24 +67,27 @@ class MappedMemory final : public SymmetricMemory {
   ~MappedMemory() override { unmap(); }
 
  private:
-  std::string create(std::string const& name) const {
-    int const fd = shm_open(name.c_str(), O_CREAT | O_EXCL | O_RDWR, 0600);
-    int error = fd < 0
-                    ? errno
-                    : posix_fallocate(fd, 0, bytes_);  // now, not at the first touch: a full /dev/shm kills by SIGBUS
-    if (fd >= 0) close(fd);
-    if (error != 0)
-      return fmt::format("cannot get {} bytes of shared memory: {} (see df /dev/shm)", bytes_, std::strerror(error));
-    return {};
+  struct File {
+    int32_t pid, fd, error;
+    uint64_t inode;  // so that another process of that number, in another container, is not taken for the rank
+  };
+  static uint64_t inode(int fd) {
+    struct stat status {};
+    return fd >= 0 && fstat(fd, &status) == 0 ? status.st_ino : 0;
   }
-  std::string map(int rank, std::string const& name) {
-    int const fd = shm_open(name.c_str(), O_RDWR, 0600);
-    void* const at = fd < 0 ? MAP_FAILED : mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    int const error = errno;
+  std::string map(int rank, File const& file) {
+    if (file.error != 0)
+      return fmt::format("rank {} cannot get {} bytes of shared memory: {}", rank, bytes_, std::strerror(file.error));
+    int const fd = open(fmt::format("/proc/{}/fd/{}", file.pid, file.fd).c_str(), O_RDWR | O_CLOEXEC);
+    bool const same = fd >= 0 && inode(fd) == file.inode;
+    void* const at = same ? mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+    int const error = fd >= 0 && !same ? ENOENT : errno;
     if (fd >= 0) close(fd);
     if (at == MAP_FAILED)
-      return fmt::format("cannot map the shared memory of rank {}: {}; are all ranks on one host?", rank,
-                         std::strerror(error));
+      return fmt::format(
+          "cannot map the shared memory of rank {}: {}; are all ranks on one host, of one user and in one "
+          "container?",
+          rank, std::strerror(error));
     blocks_.base[rank] = static_cast<std::byte*>(at);
     return {};
   }
@@ -92,8 +102,34 @@ class MappedMemory final : public SymmetricMemory {
 
 }  // namespace
 
+int64_t available_bytes() {
+  auto value_of = [](char const* file, std::string const& wanted) {
+    std::ifstream in(file);
+    int64_t value = 0;
+    for (std::string key; in >> key >> value && key != wanted;) in.ignore(64, '\n');
+    return in ? value : 0;
+  };
+  int64_t available = value_of("/proc/meminfo", "MemAvailable:") * 1024;
+  if (available == 0) available = std::numeric_limits<int64_t>::max();
+  int64_t limit = 0, used = 0;
+  std::ifstream most("/sys/fs/cgroup/memory.max"), current("/sys/fs/cgroup/memory.current");
+  if (most >> limit && current >> used)  // files that were read are counted as used, and go when room is needed
+    available = std::min(available, limit - used + value_of("/sys/fs/cgroup/memory.stat", "inactive_file"));
+  return available;
+}
+
 std::shared_ptr<SymmetricMemory> SymmetricMemory::allocate(MemoryKind kind, Bootstrap& bootstrap, int64_t bytes,
                                                            double limit_seconds) {
+  // Asked before anybody allocates: memory that is promised but not there ends in a kill, not in an error.
+  int64_t const available = available_bytes();
+  bool const enough = bytes <= available / bootstrap.size();
+  auto const verdicts = bootstrap.all_gather(
+      enough ? ""
+             : fmt::format("{} ranks ask for {} bytes each and {} are available; use fewer rows or ranks",
+                           bootstrap.size(), bytes, available),
+      limit_seconds);
+  for (auto const& verdict : verdicts)
+    if (!verdict.empty()) throw Error(ErrorKind::kDevice, verdict);
   if (kind == MemoryKind::kHeap) return std::make_shared<HeapMemory>(bootstrap, bytes, limit_seconds);
   return std::make_shared<MappedMemory>(bootstrap, bytes, limit_seconds);
 }

@@ -9,6 +9,9 @@ namespace flux {
 
 enum class MemoryKind { kHeap, kSharedMemory };  // ranks are threads of one process; processes of one host
 
+/// Bytes that this machine, or the container's limit, can still give.
+int64_t available_bytes();
+
 class SymmetricMemory {
  public:
   /// Collective. Every rank's block has `bytes` bytes, is zeroed and aligned to a page, and stays mapped here until

@@ -13,6 +13,7 @@ namespace {
 std::string_view describe(Awaited what) {
   switch (what) {
     case Awaited::kNothing: return "nothing";
+    case Awaited::kCall: return "the beginning of this call";
     case Awaited::kCredit: return "leave to reuse a buffer";
     case Awaited::kRows: return "rows of the gathered input";
     case Awaited::kPartial: return "partial sums";
@@ -50,6 +51,7 @@ Team::~Team() {
   }
   wake_.notify_one();
   watcher_.join();
+  if (load_acquire(&control(rank()).abort) != 0) bootstrap_->abandon();
   store_release(&control(rank()).left, 1);
 }
 
@@ -114,11 +116,11 @@ std::string Team::describe(Word verdict) const {
   switch (static_cast<Reason>(verdict >> 8)) {
     case Reason::kTimeout:
       return fmt::format(
-          "rank {} waited {:.1f} s for {} from rank {} (call {}, row {}): its word holds {:#x} and needs {:#x}; every "
-          "rank "
-          "has stopped, make a new world",
+          "rank {} waited {:.1f} s for {} from rank {} (call {}, row {}): its word holds {:#x} and needs {:#x}{}; "
+          "every "
+          "rank has stopped, make a new world",
           raiser, field(r.since_ms) / 1000.0, flux::describe(static_cast<Awaited>(field(r.what))), field(r.peer),
-          field(r.call), field(r.row), field(r.seen), field(r.goal));
+          field(r.call), field(r.row), field(r.seen), field(r.goal), chain_of_waits(raiser));
     case Reason::kPeerGone:
       return fmt::format(
           "rank {} is gone (its process ended or left the world) while rank {} counted on it; every rank has "
@@ -133,6 +135,21 @@ std::string Team::describe(Word verdict) const {
     case Reason::kNone: break;
   }
   return fmt::format("the world was ended with verdict {:#x}", verdict);
+}
+
+// Who kept the awaited rank from coming, and who that one: the last of the chain is the one to look at.
+std::string Team::chain_of_waits(int raiser) const {
+  std::string chain;
+  int at = static_cast<int>(load_acquire(&control(raiser).record.peer));
+  for (int steps = 1; steps < size() && at != raiser; ++steps) {
+    Record& r = control(at).record;
+    Word const what = load_acquire(&r.what), peer = load_acquire(&r.peer);
+    if (what == 0) break;
+    chain += fmt::format("; rank {} itself waited for {} from rank {}", at, flux::describe(static_cast<Awaited>(what)),
+                         peer);
+    at = static_cast<int>(peer);
+  }
+  return chain;
 }
 
 void Team::watch_peers() {
@@ -150,7 +167,14 @@ bool Team::look_at_peers(int round) {
     if (p == rank()) continue;
     bool const left = load_acquire(&control(p).left) != 0;
     bool const missed = load_acquire(&record.what) != 0 && load_acquire(&record.peer) == static_cast<Word>(p);
-    if (left ? !missed : !process_is_gone(control(p).pid)) continue;
+    if (left) {
+      // Its last words may stand and not have been read yet: only a look after we saw it leave is in vain.
+      Word const since_ms = missed ? load_acquire(&record.since_ms) : 0, before_ms = left_since_ms_[p];
+      left_since_ms_[p] = since_ms;
+      if (before_ms == 0 || since_ms <= before_ms) continue;
+    } else if (!process_is_gone(control(p).pid)) {
+      continue;
+    }
     note_and_raise(Reason::kPeerGone, Awaited::kNothing, p, 0, 0, 0);
     return false;
   }

@@ -45,7 +45,8 @@ class Team {
   void fail();
 
  private:
-  // One a rank, in symmetric memory. `calls` are the entries its peers posted: number << 32 | digest.
+  // One a rank, in symmetric memory. `calls` are the entries its peers posted: number << 32 | digest. One a peer will
+  // do: a call ends only after every rank has begun it, so nobody is two calls ahead.
   struct Control {
     Word abort, left;
     int32_t pid;
@@ -60,6 +61,7 @@ class Team {
   bool look_at_peers(int round);  // false: nothing more to watch for
   void warn_of_long_wait();
   std::string describe(Word verdict) const;
+  std::string chain_of_waits(int raiser) const;
 
   std::unique_ptr<Bootstrap> bootstrap_;
   MemoryKind kind_;
@@ -69,6 +71,7 @@ class Team {
   uint32_t operators_ = 0;
   std::array<std::atomic<uint64_t>, kLanes> calls_{};  // our own latest entry
   std::string warned_;
+  Word left_since_ms_[kMaxRanks] = {};  // how long we had waited for a peer when we saw that it had left
   std::mutex mutex_;
   std::condition_variable wake_;
   bool stop_ = false;

@@ -4,7 +4,8 @@
 
 #include <cmath>
 #include <cstring>
-#include <random>
+#include <mutex>
+#include <thread>
 
 #include "engine/host/element.h"
 #include "flux/op.h"
@@ -62,10 +63,25 @@ struct Trial {
     uint64_t const base = 17 * call;
     x.seed = base + 1, w.seed = base + 2, b.seed = base + 3, r.seed = base + 4;
   }
-  double product(int64_t i, int64_t j) const {
+  double product(int64_t i, int64_t j) const { return product(i, j, 0, s.k); }
+  double product(int64_t i, int64_t j, int64_t first, int64_t count) const {
     double sum = 0;
-    for (int64_t l = 0; l < s.k; ++l) sum += x.at(i, l) * w.at(j, l);
+    for (int64_t l = first; l < first + count; ++l) sum += x.at(i, l) * w.at(j, l);
     return sum;
+  }
+  /// What rank p's part of k is multiplied by: far apart from rank to rank where the order of the sum shall show.
+  double scale(int p) const { return s.ordered && p % 2 == 1 ? 1 << 24 : 1; }
+  /// The sum of all ranks' partials of row i. Ordered: in fp32, by rank, or as the relay passes them on to `owner`.
+  double sum(int64_t i, int64_t j, int owner) const {
+    if (!s.ordered) return product(i, j);
+    int const first = s.plan.route == RouteKind::kRing ? owner + 1 : 0;
+    float total = 0;
+    for (int step = 0; step < s.ranks; ++step) {
+      int const p = (first + step) % s.ranks;
+      Part const depth = part_of_columns(s.k, p, s.ranks);
+      total += static_cast<float>(product(i, j, depth.begin, depth.size) * scale(p));
+    }
+    return total;
   }
 };
 
@@ -128,7 +144,8 @@ std::string run_sums(World& world, Scenario const& s, Operator& op, int call) {
   Trial const trial(s, rank, call);
   Part const depth = part_of_columns(s.k, rank, s.ranks);
   Part const rows = s.op == Op::kGemmAllReduce ? Part{0, s.m} : part_of_rows(s.m, rank, s.ranks);
-  auto x = filled(s.dtype, s.m, depth.size, [&](int64_t i, int64_t j) { return trial.x.at(i, depth.begin + j); });
+  auto x = filled(s.dtype, s.m, depth.size,
+                  [&](int64_t i, int64_t j) { return trial.x.at(i, depth.begin + j) * trial.scale(rank); });
   bool const out_in = s.layout == WeightLayout::kOutIn;
   auto w = out_in
                ? filled(s.dtype, s.n, depth.size, [&](int64_t i, int64_t j) { return trial.w.at(i, depth.begin + j); })
@@ -146,9 +163,11 @@ std::string run_sums(World& world, Scenario const& s, Operator& op, int call) {
   Check check{{}, 0.0}, norm_check{{}, s.dtype == DType::kF32 ? 1e-5 : s.dtype == DType::kF64 ? 1e-10 : 1e-2};
   for (int64_t i = 0; i < rows.size; ++i) {
     double squares = 0;
+    int64_t const row = rows.begin + i;
+    int owner = 0;
+    while (part_of_rows(s.m, owner, s.ranks).begin + part_of_rows(s.m, owner, s.ranks).size <= row) ++owner;
     auto value = [&](int64_t j) {
-      return trial.product(rows.begin + i, j) + (s.bias ? trial.b.at(0, j) : 0.0) +
-             (s.residual ? trial.r.at(rows.begin + i, j) : 0.0);
+      return trial.sum(row, j, owner) + (s.bias ? trial.b.at(0, j) : 0.0) + (s.residual ? trial.r.at(row, j) : 0.0);
     };
     for (int64_t j = 0; j < s.n; ++j) {
       double const y = value(j);
@@ -165,16 +184,20 @@ std::string run_sums(World& world, Scenario const& s, Operator& op, int call) {
 }  // namespace
 
 std::string Scenario::describe() const {
-  return fmt::format("{} m={} n={} k={} ranks={} {} {}{}{}{}{}{}{} calls={} | {}", name(op), m, n, k, ranks,
+  return fmt::format("{} m={} n={} k={} ranks={} {} {}{}{}{}{}{}{}{}{}{} calls={} | {}", name(op), m, n, k, ranks,
                      name(dtype), name(layout),
                      activation == Activation::kNone ? "" : fmt::format(" {}", name(activation)), gated ? " gated" : "",
                      bias ? " bias" : "", residual ? " residual" : "", norm ? " norm" : "", gathered ? " gathered" : "",
+                     ordered ? " ordered" : "", slow < 0 ? "" : fmt::format(" slow={}", slow), varied ? " varied" : "",
                      calls, to_string(plan));
 }
 
-std::string run_scenario(World& world, Scenario const& s) {
+std::string run_scenario(World& world, Scenario const& all_calls) {
+  Scenario s = all_calls;
   auto repeat = [&](auto&& once) {
     for (int call = 0; call < s.calls; ++call) {
+      if (s.varied) s.m = (all_calls.m - call * 5 % (all_calls.m + 1));
+      if (world.rank() == s.slow) std::this_thread::sleep_for(std::chrono::milliseconds(1));
       std::string failure = once(call);
       if (!failure.empty()) return fmt::format("rank {} call {}: {}: {}", world.rank(), call, s.describe(), failure);
     }
@@ -190,6 +213,17 @@ std::string run_scenario(World& world, Scenario const& s) {
   }
   GemmAllReduce op(world, {s.m, s.n, s.dtype}, s.plan);
   return repeat([&](int call) { return run_sums(world, s, op, call); });
+}
+
+std::string run_on_threads(Scenario const& scenario, WorldOptions const& options) {
+  std::mutex mutex;
+  std::string failures;
+  run_threads(scenario.ranks, options, [&](World& world) {
+    std::string const failure = run_scenario(world, scenario);
+    std::lock_guard lock(mutex);
+    if (!failure.empty()) failures += failure + "\n";
+  });
+  return failures;
 }
 
 std::vector<Scenario> all_scenarios() {
@@ -212,13 +246,41 @@ std::vector<Scenario> all_scenarios() {
     };
     for (auto line :
          {"", "transport=pull", "transport=remote", "path=ring", "comm_rows=5", "transport=pull comm_rows=7 k_slices=2",
-          "path=ring comm_rows=4 k_slices=3", "fused=no", "order=naive", "workers=1 tile=64x64"})
+          "path=ring comm_rows=4 k_slices=3", "fused=no", "order=naive", "workers=1 tile=64x64", "buffers=1"})
       add(Op::kAllGatherGemm, line);
     for (auto line : {"", "route=stage", "route=sum", "route=ring", "fused=no", "order=naive", "slots=fp32",
-                      "workers=1 tile=64x64"})
+                      "workers=1 tile=64x64", "buffers=1"})
       add(Op::kGemmReduceScatter, line);
     for (auto line : {"shots=one", "shots=two", "route=stage", "route=ring", "route=sum", "fused=no"})
       add(Op::kGemmAllReduce, line);
+  }
+  // The promised order of sums, and buffers that some ranks could reuse long before a slow one has read them: with
+  // fewer rows than ranks nothing but credits holds the others back.
+  for (int ranks : {2, 3, 5}) {
+    Scenario s;
+    s.m = 37, s.n = 30, s.k = 8 * ranks + 5, s.ranks = ranks, s.ordered = true, s.calls = 2;
+    for (Op op : {Op::kGemmReduceScatter, Op::kGemmAllReduce})
+      for (auto line : {"", "route=stage", "route=ring", "fused=no", "shots=one"}) {
+        s.op = op, s.plan = plan(line);
+        list.push_back(s);
+      }
+  }
+  auto add_both = [&](Scenario s) {
+    s.m = 1, s.varied = false, list.push_back(s);
+    s.m = 7, s.varied = true, list.push_back(s);
+  };
+  for (int slow = 0; slow < 3; ++slow) {
+    Scenario s;
+    s.n = 40, s.k = 24, s.ranks = 3, s.slow = slow, s.calls = 12;
+    for (auto line : {"", "transport=pull", "transport=remote", "path=ring", "buffers=1"}) {
+      s.plan = plan(line);
+      add_both(s);
+    }
+    for (Op op : {Op::kGemmReduceScatter, Op::kGemmAllReduce})
+      for (auto line : {"", "route=stage", "route=sum", "route=ring", "shots=one", "buffers=1"}) {
+        s.op = op, s.plan = plan(line);
+        add_both(s);
+      }
   }
   for (DType dtype : {DType::kBF16, DType::kF16, DType::kF64, DType::kF32})
     for (WeightLayout layout : {WeightLayout::kOutIn, WeightLayout::kInOut})

@@ -19,6 +19,9 @@ struct Scenario {
   Plan plan;
   Activation activation = Activation::kNone;
   bool gated = false, bias = false, residual = false, norm = false, gathered = false;
+  bool ordered = false;  // partial sums (fp32) that round, so that only the promised order gives these bytes
+  int slow = -1;         // this rank comes late to every call
+  bool varied = false;   // each call has a number of rows of its own, up to m
   int calls = 1;
 
   std::string describe() const;
@@ -29,5 +32,8 @@ std::vector<Scenario> all_scenarios();
 
 /// Runs it as rank world.rank(). Returns an empty string, or what differed first.
 std::string run_scenario(World& world, Scenario const& scenario);
+
+/// Runs it with ranks as threads; every rank's failure, a line each.
+std::string run_on_threads(Scenario const& scenario, WorldOptions const& options);
 
 }  // namespace flux::test

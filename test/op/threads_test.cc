@@ -1,23 +1,10 @@
 // The scenario list with ranks as threads.
 #include <gtest/gtest.h>
 
-#include <mutex>
-
 #include "op/scenario.h"
 
 namespace flux::test {
 namespace {
-
-std::string run_on_threads(Scenario const& scenario, WorldOptions const& options) {
-  std::mutex mutex;
-  std::string failures;
-  run_threads(scenario.ranks, options, [&](World& world) {
-    std::string const failure = run_scenario(world, scenario);
-    std::lock_guard lock(mutex);
-    if (!failure.empty()) failures += failure + "\n";
-  });
-  return failures;
-}
 
 WorldOptions options() {
   WorldOptions o;

@@ -1,0 +1,164 @@
+// flux run: operators on random data, as text, as JSON, as a timeline, on threads and on processes.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "cli/flux.h"
+#include "temporary_folder.h"
+
+namespace flux::test {
+namespace {
+
+TEST(Run, EveryOperatorIsRightOnThreadsAndProcesses) {
+  for (std::string op : {"ag_gemm", "gemm_rs", "gemm_ar"})
+    for (std::string world : {"threads", "processes"}) {
+      auto const done = flux("run " + op + " --m 70 --n 96 --k 72 --ranks 3 --samples 1 --json --world " + world);
+      ASSERT_EQ(done.code, 0) << done.text;
+      auto const json = done.json();
+      EXPECT_EQ(json["op"], op);
+      EXPECT_EQ(json["tp"], 3);
+      EXPECT_EQ(json["world"], world);
+      EXPECT_TRUE(json["right"]);
+      EXPECT_LT(json["error"].get<double>(), 1e-5);
+      EXPECT_GT(json["total_us"].get<double>(), 0.0);
+      EXPECT_TRUE(json["link"]["declared"]);
+      EXPECT_DOUBLE_EQ(json["ect_us"].get<double>(), json["total_us"].get<double>() - json["gemm_us"].get<double>());
+    }
+}
+
+TEST(Run, EveryDtypeLayoutAndEpilogue) {
+  for (std::string dtype : {"fp32", "bf16", "fp16", "fp64"})
+    for (std::string weight : {"[out,in]", "[in,out]"}) {
+      auto const done =
+          flux("run ag_gemm --m 33 --n 64 --k 40 --ranks 2 --samples 0 --bias --gated --activation silu --dtype " +
+               dtype + " --weight '" + weight + "'");
+      EXPECT_EQ(done.code, 0) << done.text;
+      EXPECT_NE(done.text.find("right"), std::string::npos) << done.text;
+      EXPECT_EQ(flux("run gemm_rs --m 33 --n 24 --k 40 --ranks 2 --samples 0 --bias --dtype " + dtype + " --weight '" +
+                     weight + "'")
+                    .code,
+                0);
+    }
+}
+
+TEST(Run, EmptyAndTinyProblems) {
+  EXPECT_EQ(flux("run ag_gemm --m 0 --n 8 --k 8 --ranks 4 --samples 1").code, 0);
+  EXPECT_EQ(flux("run gemm_rs --m 1 --n 1 --k 1 --ranks 5 --samples 1").code, 0);
+  EXPECT_EQ(flux("run gemm_ar --m 2 --n 0 --k 3 --ranks 2 --samples 1").code, 0);
+}
+
+TEST(Run, APlanIsUsedAndPrinted) {
+  auto const done =
+      flux("run gemm_rs --m 64 --n 64 --k 64 --ranks 2 --samples 0 --json --plan 'route=stage tile=16x32'");
+  ASSERT_EQ(done.code, 0) << done.text;
+  std::string const plan = done.json()["plan"];
+  EXPECT_NE(plan.find("route=stage"), std::string::npos);
+  EXPECT_NE(plan.find("tile=16x32"), std::string::npos);
+  EXPECT_EQ(flux("run gemm_rs --m 64 --n 64 --k 64 --ranks 2 --samples 0 --plan '" + plan + "'").code, 0);
+}
+
+TEST(Run, ATimelineHasEveryRankAndTile) {
+  TemporaryFolder folder;
+  std::string const path = folder / "trace.json";
+  for (std::string world : {"threads", "processes"}) {
+    auto const done = flux("run ag_gemm --m 64 --n 64 --k 64 --ranks 2 --samples 0 --plan tile=16x16 --timeline " +
+                           path + " --world " + world);
+    ASSERT_EQ(done.code, 0) << done.text;
+    std::ifstream file(path);
+    auto const trace = nlohmann::json::parse(file);
+    std::array<int, 2> maths{};
+    for (auto const& event : trace["traceEvents"])
+      if (event["ph"] == "X" && event["cat"] == "maths") ++maths.at(event["pid"].get<size_t>());
+    EXPECT_EQ(maths[0], 8);  // 4 x 2 tiles of this rank's 64 x 32
+    EXPECT_EQ(maths[1], 8);
+    EXPECT_TRUE(std::filesystem::exists(folder / "trace.svg"));
+  }
+}
+
+TEST(Run, BadInputGetsOneSentenceAndCodeTwo) {
+  struct Case {
+    char const *arguments, *says;
+  };
+  for (Case const& c : {Case{"run ag_gemm --m 8 --n 8", "--k is required"},
+                        {"run ag_gemm --m -3 --n 8 --k 8", "m is -3"},
+                        {"run ag_gemm --m x --n 8 --k 8", "x"},
+                        {"run ag_gemm --m 8 --n 8 --k 8 --dtype int8", "allowed are fp32, bf16, fp16, fp64"},
+                        {"run ag_gemm --m 8 --n 8 --k 8 --ranks 17", "17"},
+                        {"run ag_gemm --m 8 --n 8 --k 8 --ranks 0", "0"},
+                        {"run ag_gemm --m 8 --n 9 --k 8 --gated", "even n"},
+                        {"run ag_gemm --m 8 --n 8 --k 8 --activation tanh", "allowed are none, relu"},
+                        {"run ag_gemm --m 8 --n 8 --k 8 --weight [a,b]", "[out,in]"},
+                        {"run ag_gemm --m 8 --n 8 --k 8 --plan 'tile=0x4'", "tile takes ROWSxCOLUMNS"},
+                        {"run ag_gemm --m 8 --n 8 --k 8 --plan 'speed=high'", "keys fused, order"},
+                        {"run ag_gemm --m 8 --n 8 --k 8 --plan 'transport=pull path=ring'", "path=direct"},
+                        {"run ag_gemm --m 8 --n 8 --k 8 --timeline /nowhere/t.json", "cannot be written"},
+                        {"run ag_gemm --m 2147483648 --n 2147483648 --k 2147483648", "memory"},
+                        {"run gemm_rs --m 8 --n 8 --k 8 --gated", "--gated"},
+                        {"run ag_gemm --m 8 --n 8 --k 8 --colour blue", "--colour"},
+                        {"run", "subcommand"},
+                        {"bench --suite none", "there are"},
+                        {"bench --samples 0", "at least 1"},
+                        {"launch -n 2", "command"},
+                        {"fly", "fly"}}) {
+    auto const done = flux(c.arguments);
+    EXPECT_EQ(done.code, 2) << c.arguments << "\n" << done.text;
+    EXPECT_NE(done.text.find(c.says), std::string::npos) << c.arguments << "\n" << done.text;
+    EXPECT_EQ(std::count(done.text.begin(), done.text.end(), '\n'), 1) << c.arguments << "\n" << done.text;
+  }
+}
+
+TEST(Run, HelpNamesEveryVerb) {
+  auto const done = flux("--help");
+  EXPECT_EQ(done.code, 0);
+  for (std::string verb : {"run", "bench", "doctor", "launch"})
+    EXPECT_NE(done.text.find(verb), std::string::npos) << verb;
+}
+
+TEST(Launch, StartsRanksAndPassesTheirExitCodeOn) {
+  EXPECT_EQ(flux("launch -n 3 -- sh -c 'exit $FLUX_RANK' --grace-seconds 5").code == 0, false);
+  auto const ranks = flux("launch -n 2 -- sh -c 'echo rank $FLUX_RANK of $FLUX_WORLD_SIZE'");
+  EXPECT_EQ(ranks.code, 0);
+  EXPECT_NE(ranks.text.find("rank 0 of 2"), std::string::npos);
+  EXPECT_NE(ranks.text.find("rank 1 of 2"), std::string::npos);
+  auto const killed = flux("launch -n 2 -- sh -c 'if [ $FLUX_RANK = 1 ]; then kill -9 $$; fi'");
+  EXPECT_EQ(killed.code, 128 + 9);
+  EXPECT_NE(killed.text.find("rank 1 was killed by signal 9"), std::string::npos) << killed.text;
+  EXPECT_EQ(flux("launch -n 1 -- /no/such/program").code, 127);
+}
+
+TEST(Doctor, SaysWhatIsThereAndWhatIsUsed) {
+  auto const done = flux("doctor --json");
+  ASSERT_EQ(done.code, 0) << done.text;
+  std::map<std::string, bool> used;
+  auto const json = done.json();
+  for (auto const& finding : json["findings"]) used[finding["subject"]] = finding["used"];
+  EXPECT_TRUE(used.at("cpu"));
+  EXPECT_TRUE(used.at("host engine"));
+  EXPECT_TRUE(used.at("world threads"));
+  EXPECT_TRUE(used.contains("gpu"));
+}
+
+TEST(Bench, WritesAResultFileWithBothMethods) {
+  TemporaryFolder folder;
+  std::ofstream(folder / "w.json")
+      << R"({"workloads": [{"name": "tiny", "op": "gemm_rs", "n": 64, "k": 64, "m": [32, 48], "tp": [2],
+      "dtype": ["fp32"], "tier": "mine", "why": "a test", "weight": "[out,in]", "epilogue": "none"}]})";
+  std::string const there = (folder / "").string();
+  auto const done = flux("bench --suite mine --samples 2 --json --workloads " + there + "w.json --out " + there);
+  ASSERT_EQ(done.code, 0) << done.text;
+  auto const json = done.json();
+  EXPECT_EQ(json["schema"], 1);
+  ASSERT_EQ(json["rows"].size(), 4u);
+  EXPECT_EQ(json["rows"][0]["method"], "flux");
+  EXPECT_EQ(json["rows"][1]["method"], "none");
+  EXPECT_EQ(json["rows"][2]["m"], 48);
+  EXPECT_EQ(json["rows"][0]["link"], "host");
+  EXPECT_LT(json["rows"][0]["error"].get<double>(), 1e-5);
+  int files = 0;
+  for (auto const& entry : std::filesystem::directory_iterator(there)) files += entry.path().extension() == ".json";
+  EXPECT_EQ(files, 2);  // the workloads and the results
+}
+
+}  // namespace
+}  // namespace flux::test
