@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "engine/sm90/choose.h"
+#include "flux/version.h"
 #include "gemm/cublaslt.h"
 #include "gemm/ours.h"
 #include "gemm/reference.h"
@@ -154,7 +155,7 @@ int run(int argc, char** argv) {
   CublasLt cublas(options.cublaslt);
   std::mt19937 random(7);
   ResultFile file;
-  file.suite = "gemm", file.date = utc_now(), file.commit = build_commit(), file.machine = machine();
+  file.suite = "gemm", file.date = utc_now(), file.commit = std::string(commit()), file.machine = machine();
   for (int i = 0; i < argc; ++i) file.command += (i ? " " : "") + std::string(i ? argv[i] : "gemm_benchmark");
   for (GemmProblem const& p : read_problems(options.workloads, options.tiers, options.ranks, options.least_m))
     run_problem(p, cublas, options, random, file.rows);
