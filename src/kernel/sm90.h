@@ -40,6 +40,9 @@ int tiles_n(Config const& config, int64_t n);
 /// Announcer::tiles_n for this row: every block of a cluster counts for itself.
 int announcements(Config const& config, int64_t n);
 
+/// Loads the kernel of a row. Loading waits for the GPU to be idle, so it is done before anything waits for a peer.
+void prepare(int row, DType dtype, WeightLayout layout);
+
 /// Throws Error: kInvalid for operands that no row can serve, kUnsupported for those this row cannot, kDevice.
 void launch(Launch const& launch, CUstream_st* stream);
 

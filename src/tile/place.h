@@ -25,6 +25,7 @@ struct Shards {
 
   FLUX_HD constexpr int64_t units() const { return quotient(total + unit - 1, unit); }
   FLUX_HD constexpr int64_t begin(int r) const {
+    if (ranks == 1) return r == 0 ? 0 : total;
     int64_t at = quotient(units() * r, ranks) * unit;
     return at < total ? at : total;
   }
@@ -35,6 +36,7 @@ struct Shards {
   }
   /// The rank that owns `element`: the last r with begin(r) <= element.
   FLUX_HD constexpr int owner(int64_t element) const {
+    if (ranks == 1) return 0;
     return static_cast<int>(quotient((quotient(element, unit) + 1) * ranks - 1, units()));
   }
   /// The first band of `rows`: those that one rank owns, as rows of its own shard.

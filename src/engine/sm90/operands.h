@@ -25,8 +25,11 @@ struct Epilogue {
 struct Operands {
   CUtensorMap a[kMaxRanks];  // by rank: [rows, k]
   CUtensorMap b;             // [n, k] or [k, n]
-  CUtensorMap c[kMaxRanks];  // by rank: [slots, rows of a slot, columns]; stores beyond an extent are dropped
+  CUtensorMap c[kMaxRanks];  // by rank: [slots, rows of a slot, columns]; stores behind an extent are dropped
+  Symmetric<void> c_rows;    // the same memory, for stores row by row
+  int64_t c_stride;          // elements from row to row
   int64_t slot_rows;         // from slot to slot
+  Shards within;             // more than one: results that stay end where a shard does, c counts shards
   int columns;               // of c
   int up;                    // gated: the first up column of the weight
   Epilogue epilogue;

@@ -24,6 +24,7 @@ struct Atom;
 FLUX_ATOM(48)
 FLUX_ATOM(96)
 FLUX_ATOM(128)
+FLUX_ATOM(136)
 FLUX_ATOM(144)
 FLUX_ATOM(152)
 FLUX_ATOM(160)
@@ -31,7 +32,6 @@ FLUX_ATOM(168)
 FLUX_ATOM(176)
 FLUX_ATOM(184)
 FLUX_ATOM(192)
-FLUX_ATOM(208)
 FLUX_ATOM(224)
 FLUX_ATOM(256)
 #undef FLUX_ATOM
@@ -44,7 +44,8 @@ struct Descriptor {
 
   /// `panel_units`: from one 64-column panel to the next; of no meaning where k is contiguous.
   __device__ static Descriptor of(void const* shared, uint32_t panel_units) {
-    return {cute::cast_smem_ptr_to_uint(shared) >> 4 | panel_units << 16};
+    // An address within the block: in a cluster, its upper bits number the block.
+    return {(cute::cast_smem_ptr_to_uint(shared) >> 4 & 0x3fff) | panel_units << 16};
   }
   __device__ Descriptor operator+(uint32_t units) const { return {low + units}; }
   __device__ uint64_t bits() const { return uint64_t{kHigh} << 32 | low; }
