@@ -17,6 +17,7 @@ struct Choice {
 /// beside them; or the time that the operands take from memory, if that is more.
 inline double cost(Config const& config, int64_t m, int64_t n, int64_t k, int processors) {
   constexpr double kProductsACycle = 2048;   // of one processor, 16-bit operands
+  constexpr double kLeastStep = 500;         // of a k step, however small
   constexpr double kBytesACycle = 18;        // from memory, for each processor
   constexpr double kCooperativeTile = 2000;  // the tensor cores wait while a tile is stored
   constexpr double kPingPongTile = 300;
@@ -24,7 +25,7 @@ inline double cost(Config const& config, int64_t m, int64_t n, int64_t k, int pr
   constexpr double kPartWave = 0.1;  // how much of a part-filled wave's idle processors the others gain, in clock rate
   auto up = [](int64_t a, int64_t b) { return static_cast<double>((a + b - 1) / b); };
 
-  double const products = double{kBlockK} * config.block_m * config.block_n / kProductsACycle;
+  double const products = std::max(kLeastStep, double{kBlockK} * config.block_m * config.block_n / kProductsACycle);
   double tile = up(k, kBlockK) * products;
   if (config.ping_pong) tile *= 1 + kNarrow * std::max(0, 176 - config.block_n) / 176;
   tile += config.ping_pong ? kPingPongTile : kCooperativeTile;

@@ -15,8 +15,9 @@ class Engine {
  public:
   static constexpr bool kRoles = true;
 
-  __device__ Engine(Operands const& operands, Watch const* watch, Shared<S>& shared)
+  __device__ Engine(Operands const& operands, Watch const* watch, Seen& seen, Shared<S>& shared)
       : shared_(shared),
+        seen_(seen),
         watch_(watch),
         loader_(operands, shared),
         maths_(operands, shared),
@@ -59,7 +60,8 @@ class Engine {
   /// After a wait: what it acquired is ordered before the bulk loads to come. A wait that failed, or a world that ended,
   /// poisons what is stored from now on; the roles go on in step.
   __device__ bool check(bool ok) {
-    if (!watch_) return true;
+    if (!watch_ || !seen_.fresh) return true;
+    seen_.fresh = false;
     if (!ok || aborted(*watch_)) *const_cast<int volatile*>(&shared_.poisoned) = 1;
     ptx::fence_bulk_loads();
     return true;
@@ -93,6 +95,7 @@ class Engine {
   }
 
   Shared<S>& shared_;
+  Seen& seen_;  // by the loader
   Watch const* watch_;  // of a gate that waits, otherwise null
   Loader<S> loader_;
   Maths<S> maths_;
