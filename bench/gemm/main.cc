@@ -156,7 +156,10 @@ int run(int argc, char** argv) {
   std::mt19937 random(7);
   ResultFile file;
   file.suite = "gemm", file.date = utc_now(), file.commit = std::string(commit()), file.machine = machine();
-  for (int i = 0; i < argc; ++i) file.command += (i ? " " : "") + std::string(i ? argv[i] : "gemm_benchmark");
+  file.command = "gemm_benchmark";
+  for (int i = 1; i + 1 < argc; i += 2)  // where files lie on this machine is nobody's business
+    if (std::string const name = argv[i]; name != "--out" && name != "--cublaslt" && name != "--workloads")
+      file.command += " " + name + " " + argv[i + 1];
   for (GemmProblem const& p : read_problems(options.workloads, options.tiers, options.ranks, options.least_m))
     run_problem(p, cublas, options, random, file.rows);
   std::printf("%s\n", write_result(options.out, file).c_str());
