@@ -110,11 +110,6 @@ if(benchmark_sources AND benchmark_FOUND)
   target_link_libraries(flux_benchmark PRIVATE flux_bench Eigen3::Eigen benchmark::benchmark_main)
 endif()
 
-# The GEMM benchmark of the GPU engines, built when asked for: stock CUTLASS alone takes minutes.
-if(FLUX_CUDA_FOUND AND EXISTS ${PROJECT_SOURCE_DIR}/bench/gemm/CMakeLists.txt)
-  add_subdirectory(${PROJECT_SOURCE_DIR}/bench/gemm ${PROJECT_BINARY_DIR}/bench/gemm EXCLUDE_FROM_ALL)
-endif()
-
 # Python tests test/<room>/*_test.py, among them the rules of the house; they need pytest, which scripts/setup.sh puts
 # into .venv.
 find_program(FLUX_PYTHON python3 PATHS ${PROJECT_SOURCE_DIR}/.venv/bin NO_DEFAULT_PATH)

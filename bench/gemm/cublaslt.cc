@@ -1,11 +1,11 @@
-#include "gemm/cublaslt.h"
+#include "bench/gemm/cublaslt.h"
 
 #include <cublasLt.h>
 #include <dlfcn.h>
 
 #include <algorithm>
 
-#include "gemm/cuda.h"
+#include "bench/gemm/cuda.h"
 
 namespace flux::bench {
 namespace {
@@ -69,8 +69,8 @@ std::vector<GpuMethod> CublasLt::best(GemmProblem const& p, void const* x, void 
   std::vector<GpuMethod> all;
   for (int i = 0; i < returned; ++i) {
     auto run = [=, this, algorithm = proposals[i].algo] {
-      return multiply(state_->handle, operation, &state_->one, weight, a, x, b, &state_->zero, out, c, out, c, &algorithm,
-                      state_->workspace.data(), kWorkspace, nullptr);
+      return multiply(state_->handle, operation, &state_->one, weight, a, x, b, &state_->zero, out, c, out, c,
+                      &algorithm, state_->workspace.data(), kWorkspace, nullptr);
     };
     if (run() == CUBLAS_STATUS_SUCCESS)
       all.push_back({"cublaslt " + std::to_string(i) + "/" + std::to_string(returned), [run] { must(run()); }, {}});

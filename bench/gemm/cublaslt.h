@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "gemm/problem.h"
-#include "gemm/timing.h"
+#include "bench/gemm/problem.h"
+#include "bench/gemm/timing.h"
 
 namespace flux::bench {
 

@@ -1,8 +1,8 @@
-#include "gemm/ours.h"
+#include "bench/gemm/ours.h"
 
 #include <vector>
 
-#include "gemm/reference.h"
+#include "bench/gemm/reference.h"
 
 namespace flux::bench {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 // Our kernel as methods of the GEMM benchmark.
-#include "gemm/cuda.h"
-#include "gemm/problem.h"
+#include "bench/gemm/cuda.h"
+#include "bench/gemm/problem.h"
 #include "kernel/sm90.h"
 
 namespace flux::bench {

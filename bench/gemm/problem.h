@@ -22,7 +22,8 @@ struct GemmProblem {
   std::string describe() const;
 };
 
-/// All-gather and reduce-scatter problems of the tiers (`core`, `extended`) at the given ranks, each per-rank GEMM once.
+/// All-gather and reduce-scatter problems of the tiers (`core`, `extended`) at the given ranks, each per-rank GEMM
+/// once.
 std::vector<GemmProblem> read_problems(std::string const& path, std::vector<std::string> const& tiers,
                                        std::vector<int> const& ranks, int64_t least_m);
 

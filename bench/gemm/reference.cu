@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "gemm/cuda.h"
-#include "gemm/reference.h"
+#include "bench/gemm/cuda.h"
+#include "bench/gemm/reference.h"
 
 namespace flux::bench {
 namespace {
@@ -62,17 +62,15 @@ void fill_random(void* data, DType dtype, int64_t count, uint32_t seed) {
 }
 
 double error_of(GemmProblem const& p, void const* x, void const* weight, void const* bias, void const* out, int rows) {
-  Layout const l{p.m, p.rank_n(), p.rank_k(), p.columns(), p.layout == WeightLayout::kInOut, p.gated(),
-                 p.epilogue == "bias_gelu"};
+  Layout const l{
+      p.m, p.rank_n(), p.rank_k(), p.columns(), p.layout == WeightLayout::kInOut, p.gated(), p.epilogue == "bias_gelu"};
   Buffer sums(16);
   must(cudaMemset(sums.data(), 0, 16));
   int64_t const threads = rows * l.columns * 32;
   with_type(p.dtype, [&]<class T>(T*) {
-    compare<<<static_cast<unsigned>((threads + 255) / 256), 256>>>(l, static_cast<T const*>(x),
-                                                                  static_cast<T const*>(weight),
-                                                                  static_cast<T const*>(bias),
-                                                                  static_cast<T const*>(out), rows,
-                                                                  static_cast<double*>(sums.data()));
+    compare<<<static_cast<unsigned>((threads + 255) / 256), 256>>>(
+        l, static_cast<T const*>(x), static_cast<T const*>(weight), static_cast<T const*>(bias),
+        static_cast<T const*>(out), rows, static_cast<double*>(sums.data()));
   });
   double host[2];
   must(cudaMemcpy(host, sums.data(), 16, cudaMemcpyDeviceToHost));

@@ -1,6 +1,6 @@
 #pragma once
 // What a result is checked against: fp64 on the GPU, a sample of rows.
-#include "gemm/problem.h"
+#include "bench/gemm/problem.h"
 
 namespace flux::bench {
 

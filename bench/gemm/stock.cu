@@ -1,9 +1,9 @@
-#include "gemm/stock.h"
+#include "bench/gemm/stock.h"
 
 #include <cutlass/cutlass.h>
+#include <cutlass/gemm/device/gemm_universal_adapter.h>
 #include <cutlass/epilogue/collective/collective_builder.hpp>
 #include <cutlass/gemm/collective/collective_builder.hpp>
-#include <cutlass/gemm/device/gemm_universal_adapter.h>
 #include <cutlass/gemm/kernel/gemm_universal.hpp>
 
 #include <memory>
@@ -21,7 +21,8 @@ template <class Tile, class Cluster, class Mainloop, class Epilogue>
 struct Stock {
   using EpilogueOp = typename cutlass::epilogue::collective::CollectiveBuilder<
       cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, Tile, Cluster,
-      cutlass::epilogue::collective::EpilogueTileAuto, float, float, void, Rows, 8, Bf16, Rows, 8, Epilogue>::CollectiveOp;
+      cutlass::epilogue::collective::EpilogueTileAuto, float, float, void, Rows, 8, Bf16, Rows, 8,
+      Epilogue>::CollectiveOp;
   using MainloopOp = typename cutlass::gemm::collective::CollectiveBuilder<
       cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, Bf16, Rows, 8, Bf16, Columns, 8, float, Tile, Cluster,
       cutlass::gemm::collective::StageCountAutoCarveout<static_cast<int>(sizeof(typename EpilogueOp::SharedStorage))>,
@@ -39,7 +40,10 @@ struct Stock {
         typename Device::Arguments arguments{
             cutlass::gemm::GemmUniversalMode::kGemm,
             {m, n, k, 1},
-            {static_cast<Bf16 const*>(x), {k, cute::Int<1>{}, 0}, static_cast<Bf16 const*>(weight), {k, cute::Int<1>{}, 0}},
+            {static_cast<Bf16 const*>(x),
+             {k, cute::Int<1>{}, 0},
+             static_cast<Bf16 const*>(weight),
+             {k, cute::Int<1>{}, 0}},
             {{1.f, 0.f}, nullptr, {}, static_cast<Bf16*>(out), {n, cute::Int<1>{}, 0}}};
         arguments.hw_info.sm_count = cutlass::KernelHardwareInfo::query_device_multiprocessor_count(0);
         arguments.scheduler.raster_order = raster;
@@ -79,8 +83,8 @@ std::vector<GpuMethod> stock_cutlass(GemmProblem const& p, void const* x, void c
       methods, "128x256 cooperative 2x1", p, x, weight, out, workspace);
   Stock<cute::Shape<_256, _128, _64>, cute::Shape<_2, _1, _1>, Cooperative, StoreCooperative>::add(
       methods, "256x128 cooperative 2x1", p, x, weight, out, workspace);
-  Stock<cute::Shape<_128, _128, _64>, cute::Shape<_2, _1, _1>, PingPong, Store>::add(methods, "128x128 ping-pong 2x1", p,
-                                                                                     x, weight, out, workspace);
+  Stock<cute::Shape<_128, _128, _64>, cute::Shape<_2, _1, _1>, PingPong, Store>::add(methods, "128x128 ping-pong 2x1",
+                                                                                     p, x, weight, out, workspace);
   return methods;
 }
 

@@ -2,8 +2,8 @@
 // Stock CUTLASS 3.x kernels out of its CollectiveBuilder: a yardstick, benchmark only.
 #include <vector>
 
-#include "gemm/problem.h"
-#include "gemm/timing.h"
+#include "bench/gemm/problem.h"
+#include "bench/gemm/timing.h"
 
 namespace flux::bench {
 

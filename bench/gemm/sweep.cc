@@ -5,10 +5,10 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "gemm/cublaslt.h"
-#include "gemm/ours.h"
-#include "gemm/reference.h"
-#include "gemm/timing.h"
+#include "bench/gemm/cublaslt.h"
+#include "bench/gemm/ours.h"
+#include "bench/gemm/reference.h"
+#include "bench/gemm/timing.h"
 
 namespace flux::bench {
 namespace {
@@ -40,7 +40,8 @@ int sweep(int argc, char** argv) {
     size_t const theirs = methods.size();
     double const estimate = 2e-6 * p.m * p.rank_n() * p.rank_k() / 700e6;
     for (int row = 0; row < sm90::kConfigs; ++row) {
-      if (argc > 7 && ("," + std::string(argv[7]) + ",").find("," + std::to_string(row) + ",") == std::string::npos) continue;
+      if (argc > 7 && ("," + std::string(argv[7]) + ",").find("," + std::to_string(row) + ",") == std::string::npos)
+        continue;
       sm90::Config const& config = sm90::kTable[row];
       if (p.gated() && !config.gateable(p.layout)) continue;
       if ((config.block_m == 64 && config.groups == 1) != (p.m <= 64)) continue;
@@ -51,7 +52,9 @@ int sweep(int argc, char** argv) {
         buffers.out.poison();
         sm90::launch(l, nullptr);
         double const error =
-            band > 4 ? 0 : error_of(p, buffers.x.data(), buffers.weight.data(), p.epilogue == "bias_gelu" ? buffers.bias.data() : nullptr, buffers.out.data(), 8);
+            band > 4 ? 0
+                     : error_of(p, buffers.x.data(), buffers.weight.data(),
+                                p.epilogue == "bias_gelu" ? buffers.bias.data() : nullptr, buffers.out.data(), 8);
         tried.push_back({row, band, error});
         methods.push_back({"", [l] { sm90::launch(l, nullptr); }, {}});
       }
@@ -59,8 +62,8 @@ int sweep(int argc, char** argv) {
     measure(methods, rounds, std::clamp(static_cast<int>(0.3e-3 / estimate + 0.5), 1, 4), random);
     double best = 1e30;
     for (size_t i = 0; i < theirs; ++i) best = std::min(best, methods[i].quantile(0.5));
-    std::printf("P %s %s %ld %ld %ld %d lt %.2f %s\n", p.workload.c_str(), std::string(name(p.layout)).c_str(), p.m, p.rank_n(), p.rank_k(), p.tp, best,
-                theirs ? methods[0].name.c_str() : "-");
+    std::printf("P %s %s %ld %ld %ld %d lt %.2f %s\n", p.workload.c_str(), std::string(name(p.layout)).c_str(), p.m,
+                p.rank_n(), p.rank_k(), p.tp, best, theirs ? methods[0].name.c_str() : "-");
     for (size_t i = theirs; i < methods.size(); ++i) {
       Tried const& t = tried[i - theirs];
       sm90::Config const& c = sm90::kTable[t.row];

@@ -1,9 +1,9 @@
-#include "gemm/timing.h"
+#include "bench/gemm/timing.h"
 
 #include <algorithm>
 #include <numeric>
 
-#include "gemm/cuda.h"
+#include "bench/gemm/cuda.h"
 #include "tile/signal.h"
 
 namespace flux::bench {

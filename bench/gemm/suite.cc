@@ -1,62 +1,23 @@
-// The GEMM benchmark: every per-rank GEMM of the workloads by our kernel (plain, and fused with nothing to wait for), by
+// Every per-rank GEMM of the workloads by our kernel (plain, and fused with nothing to wait for), by
 // the best of cuBLASLt and by stock CUTLASS, interleaved, checked against fp64, as one result file.
-#include <dlfcn.h>
-
 #include <algorithm>
-#include <cstdio>
-#include <cstring>
 
+#include "bench/gemm/cublaslt.h"
+#include "bench/gemm/ours.h"
+#include "bench/gemm/reference.h"
+#include "bench/gemm/stock.h"
+#include "bench/gemm/suite.h"
+#include "bench/gemm/timing.h"
 #include "engine/sm90/choose.h"
 #include "flux/version.h"
-#include "gemm/cublaslt.h"
-#include "gemm/ours.h"
-#include "gemm/reference.h"
-#include "gemm/stock.h"
-#include "gemm/timing.h"
-#include "report/result_file.h"
 
 namespace flux::bench {
 namespace {
 
-struct Options {
-  std::string workloads = FLUX_WORKLOADS, out = "bench/results", cublaslt;
-  std::vector<std::string> tiers = {"core", "extended"};
-  std::vector<int> ranks = {8, 2};
-  int64_t least_m = 512;
-  int rounds = 15, checked_rows = 16;
-};
-
-Options parse(int argc, char** argv) {
-  Options o;
-  for (int i = 1; i < argc; ++i) {
-    std::string const name = argv[i];
-    if (i + 1 == argc) throw Error(ErrorKind::kInvalid, name + " needs a value");
-    std::string const value = argv[++i];
-    if (name == "--workloads")
-      o.workloads = value;
-    else if (name == "--out")
-      o.out = value;
-    else if (name == "--cublaslt")
-      o.cublaslt = value;
-    else if (name == "--tier")
-      o.tiers = {value};
-    else if (name == "--tp")
-      o.ranks = {std::stoi(value)};
-    else if (name == "--least-m")
-      o.least_m = std::stoll(value);
-    else if (name == "--rounds")
-      o.rounds = std::stoi(value);
-    else
-      throw Error(ErrorKind::kInvalid, name + " is unknown; allowed are --workloads, --out, --cublaslt, --tier, --tp, "
-                                              "--least-m, --rounds");
-  }
-  return o;
-}
-
 std::string plan_of(sm90::Choice const& choice) {
   sm90::Config const& c = sm90::kTable[choice.row];
-  return "engine=sm90 tile=" + std::to_string(c.block_m) + "x" + std::to_string(c.block_n) + " cluster=" +
-         std::to_string(c.cluster_m) + "x" + std::to_string(c.cluster_n) +
+  return "engine=sm90 tile=" + std::to_string(c.block_m) + "x" + std::to_string(c.block_n) +
+         " cluster=" + std::to_string(c.cluster_m) + "x" + std::to_string(c.cluster_n) +
          (c.ping_pong ? " groups=ping-pong" : " groups=cooperative") + " band=" + std::to_string(choice.band);
 }
 
@@ -69,7 +30,8 @@ MachineFacts machine() {
   must(cudaGetDeviceCount(&devices));
   auto version = [](int v) { return std::to_string(v / 1000) + "." + std::to_string(v % 1000 / 10); };
   MachineFacts facts;
-  facts.gpu = properties.name, facts.gpus = devices, facts.driver = "CUDA " + version(driver), facts.cuda = version(runtime);
+  facts.gpu = properties.name, facts.gpus = devices, facts.driver = "CUDA " + version(driver),
+  facts.cuda = version(runtime);
   return facts;
 }
 
@@ -88,7 +50,7 @@ ResultRow row_of(GemmProblem const& p, GpuMethod const& method, std::string name
   return row;
 }
 
-void run_problem(GemmProblem const& p, CublasLt& cublas, Options const& options, std::mt19937& random,
+void run_problem(GemmProblem const& p, CublasLt& cublas, GemmSuite const& options, std::mt19937& random,
                  std::vector<ResultRow>& rows) {
   GemmBuffers buffers(p);
   Buffer workspace(16 << 20), raw(p.m * p.rank_n() * 2);  // cuBLASLt and CUTLASS: no epilogue, all n columns
@@ -104,7 +66,8 @@ void run_problem(GemmProblem const& p, CublasLt& cublas, Options const& options,
   std::vector<Label> labels;
   for (auto& m : cublas.best(p, buffers.x.data(), buffers.weight.data(), raw.data(), 3, random))
     labels.push_back({"cublaslt", m.name, true}), methods.push_back(std::move(m));
-  std::vector<GpuMethod> stock = stock_cutlass(p, buffers.x.data(), buffers.weight.data(), raw.data(), workspace.data());
+  std::vector<GpuMethod> stock =
+      stock_cutlass(p, buffers.x.data(), buffers.weight.data(), raw.data(), workspace.data());
   measure(stock, 3, 1, random);
   std::sort(stock.begin(), stock.end(), [](auto& a, auto& b) { return a.quantile(0.5) < b.quantile(0.5); });
   if (!stock.empty()) {
@@ -114,7 +77,8 @@ void run_problem(GemmProblem const& p, CublasLt& cublas, Options const& options,
   sm90::Launch const plain = plain_launch(p, buffers, choice.row, choice.band);
   sm90::Launch const open = open_launch(p, buffers, choice.row, choice.band);
   labels.push_back({"flux", "", false}), methods.push_back({"flux", [plain] { sm90::launch(plain, nullptr); }, {}});
-  labels.push_back({"flux_open", "", false}), methods.push_back({"flux_open", [open] { sm90::launch(open, nullptr); }, {}});
+  labels.push_back({"flux_open", "", false}),
+      methods.push_back({"flux_open", [open] { sm90::launch(open, nullptr); }, {}});
 
   std::vector<double> errors;
   GemmProblem bare = p;
@@ -127,9 +91,6 @@ void run_problem(GemmProblem const& p, CublasLt& cublas, Options const& options,
     bool const biased = !labels[i].raw && p.epilogue == "bias_gelu";
     errors.push_back(error_of(labels[i].raw ? bare : p, buffers.x.data(), buffers.weight.data(),
                               biased ? buffers.bias.data() : nullptr, out.data(), options.checked_rows));
-    if (!(errors.back() < 3e-3))
-      throw Error(ErrorKind::kInternal, labels[i].name + " " + labels[i].variant + " is wrong on " + p.describe() +
-                                            ": relative error " + std::to_string(errors.back()));
   }
   double const seconds = 2e-12 * p.m * p.rank_n() * p.rank_k() / 700;
   measure(methods, options.rounds, std::clamp(static_cast<int>(0.5e-3 / seconds), 1, 8), random);
@@ -138,42 +99,28 @@ void run_problem(GemmProblem const& p, CublasLt& cublas, Options const& options,
   for (size_t i = 0; i < methods.size() && labels[i].name == "cublaslt"; ++i)
     if (methods[i].quantile(0.5) < methods[best].quantile(0.5)) best = i;
   double const best_us = methods[best].quantile(0.5);
-  std::printf("%-44s %-22s", p.describe().c_str(), plan_of(choice).substr(12, 22).c_str());
   for (size_t i = 0; i < methods.size(); ++i) {
     if (labels[i].name == "cublaslt" && i != best) continue;
     bool const ours = !labels[i].raw;
-    rows.push_back(row_of(p, methods[i], labels[i].name, "", errors[i], best_us,
-                          ours ? plan_of(choice) : labels[i].variant));
-    std::printf(" %s %.1f (%.3f)", labels[i].name.c_str(), methods[i].quantile(0.5), best_us / methods[i].quantile(0.5));
+    rows.push_back(
+        row_of(p, methods[i], labels[i].name, "", errors[i], best_us, ours ? plan_of(choice) : labels[i].variant));
   }
-  std::printf("\n");
-  std::fflush(stdout);
-}
-
-int run(int argc, char** argv) {
-  Options const options = parse(argc, argv);
-  CublasLt cublas(options.cublaslt);
-  std::mt19937 random(7);
-  ResultFile file;
-  file.suite = "gemm", file.date = utc_now(), file.commit = std::string(commit()), file.machine = machine();
-  file.command = "gemm_benchmark";
-  for (int i = 1; i + 1 < argc; i += 2)  // where files lie on this machine is nobody's business
-    if (std::string const name = argv[i]; name != "--out" && name != "--cublaslt" && name != "--workloads")
-      file.command += " " + name + " " + argv[i + 1];
-  for (GemmProblem const& p : read_problems(options.workloads, options.tiers, options.ranks, options.least_m))
-    run_problem(p, cublas, options, random, file.rows);
-  std::printf("%s\n", write_result(options.out, file).c_str());
-  return 0;
 }
 
 }  // namespace
-}  // namespace flux::bench
 
-int main(int argc, char** argv) {
-  try {
-    return flux::bench::run(argc, argv);
-  } catch (std::exception const& e) {
-    std::fprintf(stderr, "gemm_benchmark: %s\n", e.what());
-    return 1;
+ResultFile gemm_suite(GemmSuite const& options, std::function<void(int done, int all)> const& progress) {
+  CublasLt cublas(options.cublaslt);
+  std::mt19937 random(7);
+  ResultFile file;
+  file.suite = "gemm", file.date = utc_now(), file.commit = commit(), file.machine = machine();
+  auto const problems = read_problems(options.workloads, options.tiers, options.ranks, options.least_m);
+  int done = 0;
+  for (GemmProblem const& p : problems) {
+    run_problem(p, cublas, options, random, file.rows);
+    progress(++done, static_cast<int>(problems.size()));
   }
+  return file;
 }
+
+}  // namespace flux::bench
