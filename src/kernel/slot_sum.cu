@@ -63,8 +63,9 @@ void prepare_slot_sum() {
 
 void sum_slots(SlotSum const& s, int blocks, CUstream_st* stream) {
   if (s.out.columns % 8 != 0 || s.out.stride % 8 != 0 || (s.residual && s.residual.stride % 8 != 0))
-    throw Error(ErrorKind::kUnsupported, "n=" + std::to_string(s.out.columns) +
-                                             ": slots are added up 8 columns at a time; n and row pitches are multiples of 8");
+    throw Error(ErrorKind::kUnsupported,
+                "n=" + std::to_string(s.out.columns) +
+                    ": slots are added up 8 columns at a time; n and row pitches are multiples of 8");
   if (s.out.rows == 0 || s.out.columns == 0) return;
   if (s.out.dtype == DType::kBF16)
     add_up<__nv_bfloat16><<<blocks, kThreads, 0, stream>>>(s);

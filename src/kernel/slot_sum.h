@@ -11,12 +11,12 @@ namespace flux {
 /// all its partials are here.
 struct SlotSum {
   BandWords bands;
-  int owner = 0;                 // whose bands; with one owner of all rows (all-reduce in one shot) 0
-  int ranks = 1;                 // slots, and words of a band
-  Word const* words = nullptr;   // ours, [source][band]
+  int owner = 0;                // whose bands; with one owner of all rows (all-reduce in one shot) 0
+  int ranks = 1;                // slots, and words of a band
+  Word const* words = nullptr;  // ours, [source][band]
   Word goal = 0;
   Watch watch;
-  void const* slots = nullptr;   // [ranks, slot_rows, n], contiguous, of out's dtype
+  void const* slots = nullptr;  // [ranks, slot_rows, n], contiguous, of out's dtype
   int64_t slot_rows = 0;
   Tensor out;       // [rows of the owner, n], bf16 or fp16
   Tensor bias;      // [1, n] or none

@@ -10,10 +10,10 @@ struct CUstream_st;
 namespace flux::sm90 {
 
 /// What one launch multiplies: c = epilogue(a · weight). dtypes bf16 and fp16, accumulated in fp32. Every address and
-/// every row pitch is a multiple of 16 bytes. `order` counts tiles of tile_m() x tile_n() of the chosen row (gated: half
-/// as many columns); `announcements()` says how often the route's words are counted up for each band.
+/// every row pitch is a multiple of 16 bytes. `order` counts tiles of tile_m() x tile_n() of the chosen row (gated:
+/// half as many columns); `announcements()` says how often the route's words are counted up for each band.
 struct Launch {
-  int config = 0;  // row of kTable
+  int config = 0;           // row of kTable
   Symmetric<void const> a;  // by rank, rows of k elements; the gate says which and where
   int64_t a_stride = 0;
   Tensor weight;  // [n, k] or [k, n]; gated: n counts gate and up, gate first

@@ -24,8 +24,9 @@ void const* kernel_of(int config, DType dtype, WeightLayout layout) {
     list_bf16(kernels[0]), list_bf16_in_out(kernels[1]), list_fp16(kernels[2]), list_fp16_in_out(kernels[3]);
     return true;
   }();
-  require(config >= 0 && config < kConfigs, "row " + std::to_string(config) + " of the tile table was asked for; it has " +
-                                                std::to_string(kConfigs) + " rows");
+  require(config >= 0 && config < kConfigs, "row " + std::to_string(config) +
+                                                " of the tile table was asked for; it has " + std::to_string(kConfigs) +
+                                                " rows");
   require(dtype == DType::kBF16 || dtype == DType::kF16,
           "the GPU engines multiply bf16 and fp16, not " + std::string(name(dtype)));
   void const* const kernel = kernels[(dtype == DType::kF16) * 2 + (layout == WeightLayout::kInOut)][config];
@@ -34,8 +35,9 @@ void const* kernel_of(int config, DType dtype, WeightLayout layout) {
   check_cuda(cudaGetDevice(&device), "cudaGetDevice");
   auto& devices = granted[(dtype == DType::kF16) * 2 + (layout == WeightLayout::kInOut)][config];
   if (!(devices.load() >> device & 1)) {
-    check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kTable[config].shared_bytes(layout)),
-         "shared memory for the Hopper kernel");
+    check_cuda(
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kTable[config].shared_bytes(layout)),
+        "shared memory for the Hopper kernel");
     devices.fetch_or(uint64_t{1} << device);
   }
   return kernel;
@@ -115,8 +117,8 @@ CUtensorMap map_weight(Launch const& l, Config const& config) {
     box_rows = kBlockK / config.cluster_m;
   else
     box_rows = (config.block_n / (l.gated ? 2 : config.cluster_m) + 7) / 8 * 8;
-  return tensor_map({l.weight.data, l.weight.dtype, l.weight.columns, l.weight.rows, l.weight.stride, box_columns,
-                     box_rows, true});
+  return tensor_map(
+      {l.weight.data, l.weight.dtype, l.weight.columns, l.weight.rows, l.weight.stride, box_columns, box_rows, true});
 }
 
 /// Where tiles end at shard boundaries (Tiling::kWithin, as Remote has it), results that stay must not spill over them.
@@ -126,7 +128,8 @@ Shards within(Launch const& l) {
   for (int i = 0; i < l.order.runs; ++i) {
     Schedule::Run const& run = l.order.run[i];
     bool const open_ended = run.rows % l.order.block_m != 0 && run.row + run.rows != end;
-    require(!open_ended || (keeps && remote) || l.route.kind == AnyRoute::Kind::kPush || l.route.kind == AnyRoute::Kind::kSum,
+    require(!open_ended || (keeps && remote) || l.route.kind == AnyRoute::Kind::kPush ||
+                l.route.kind == AnyRoute::Kind::kSum,
             "tiles within shards (Tiling::kWithin) go with Remote and Keep, Push or Sum", ErrorKind::kUnsupported);
   }
   return keeps && remote ? l.gate.remote.shards : Shards{};
@@ -162,11 +165,11 @@ int64_t map_slots(Launch const& l, Config const& config, Shards const& within, C
       for (int rank = 0; rank < shards.ranks; ++rank) add(rank, shards.size(rank), 1, shards.size(rank));
       return kOneSlot;
     case Kind::kPush:
-      for (int rank = 0; rank < shards.ranks; ++rank)
-        add(rank, shards.size(rank), shards.ranks, route.push.slot_rows);
+      for (int rank = 0; rank < shards.ranks; ++rank) add(rank, shards.size(rank), shards.ranks, route.push.slot_rows);
       return route.push.slot_rows;
     case Kind::kBroadcast:
-      for (int rank = 0; rank < route.broadcast.ranks; ++rank) add(rank, shards.total, route.broadcast.ranks, shards.total);
+      for (int rank = 0; rank < route.broadcast.ranks; ++rank)
+        add(rank, shards.total, route.broadcast.ranks, shards.total);
       return shards.total;
   }
   return kOneSlot;

@@ -12,7 +12,9 @@ struct ArrivalWords {
   Shards slices;          // k over slices
   int64_t comm_rows = 1;  // rows of a communication tile, independent of the GEMM's tile
 
-  FLUX_HD constexpr int tiles() const { return static_cast<int>(quotient(shards.largest() + comm_rows - 1, comm_rows)); }
+  FLUX_HD constexpr int tiles() const {
+    return static_cast<int>(quotient(shards.largest() + comm_rows - 1, comm_rows));
+  }
   FLUX_HD constexpr int64_t size() const { return int64_t{1} * shards.ranks * tiles() * slices.ranks; }
   FLUX_HD constexpr int64_t index(int source, int64_t tile, int slice) const {
     return (int64_t{1} * source * tiles() + tile) * slices.ranks + slice;

@@ -75,8 +75,8 @@ struct Schedule {
   }
 };
 
-/// Every `stride`-th tile of a schedule from the `first` on, the same as schedule[first + i * stride]. It divides once a
-/// run, not once a tile: a worker's next tile is then no burden to its single threads.
+/// Every `stride`-th tile of a schedule from the `first` on, the same as schedule[first + i * stride]. It divides once
+/// a run, not once a tile: a worker's next tile is then no burden to its single threads.
 class Walk {
  public:
   FLUX_HD constexpr Walk(Schedule const& schedule, int64_t first, int64_t stride)

@@ -27,7 +27,7 @@ class Stream {
 /// A rank's memory and streams.
 struct Rank {
   DeviceMatrix x, w, y;
-  DeviceBytes data;          // gathered rows, or slots
+  DeviceBytes data;  // gathered rows, or slots
   DeviceBytes words, counts;
   DeviceBytes abort, record, goal;
   Stream compute, copies;
@@ -152,7 +152,8 @@ class AllGather : public SharedGpu {
     sm90::Launch l = launch_of(r, s.row);
     l.a.base[r] = me.data.as(), l.a_stride = s.k;
     l.c.base[r] = me.y.bytes.as(), l.c_stride = s.n;
-    l.order = arrange(Order::kArrival, Tiling::kAcross, layout.shards, config.tile_m(), sm90::tiles_n(config, s.n), 4, r);
+    l.order =
+        arrange(Order::kArrival, Tiling::kAcross, layout.shards, config.tile_m(), sm90::tiles_n(config, s.n), 4, r);
     l.gate = Arrival{r, layout, me.words.as<Word>(), kGoal, watch(r, limit_seconds)};
     l.route = Keep{r, s.m};
     sm90::launch(l, me.compute);
@@ -167,16 +168,16 @@ class AllGather : public SharedGpu {
 };
 
 TEST_F(AllGather, ByCopies) {
-  for (Shape const& s : {Shape{2, 0, 512, 512, 192, true}, Shape{3, 8, 1000, 344, 328, true},
-                         Shape{8, 5, 2048, 256, 256, true}, Shape{8, 3, 63, 200, 1000, true},
-                         Shape{8, 12, 7, 96, 640, true}, Shape{4, 7, 777, 312, 136, true, DType::kF16},
-                         Shape{8, 9, 1024, 528, 1024, false}, Shape{2, 11, 700, 264, 512, false}})
+  for (Shape const& s :
+       {Shape{2, 0, 512, 512, 192, true}, Shape{3, 8, 1000, 344, 328, true}, Shape{8, 5, 2048, 256, 256, true},
+        Shape{8, 3, 63, 200, 1000, true}, Shape{8, 12, 7, 96, 640, true}, Shape{4, 7, 777, 312, 136, true, DType::kF16},
+        Shape{8, 9, 1024, 528, 1024, false}, Shape{2, 11, 700, 264, 512, false}})
     for (int slices : {1, 3}) {
       prepare(s, s.m > 512 ? 100 : 0, slices);
       for (int r = 0; r < s.ranks; ++r) {  // own rows lie there before the kernel starts
         Rank& me = *ranks[r];
-        must(cudaMemcpy(me.data.as<char>() + layout.shards.begin(r) * s.k * 2, me.x.bytes.as<void>(), me.x.bytes.bytes(),
-                        cudaMemcpyDeviceToDevice));
+        must(cudaMemcpy(me.data.as<char>() + layout.shards.begin(r) * s.k * 2, me.x.bytes.as<void>(),
+                        me.x.bytes.bytes(), cudaMemcpyDeviceToDevice));
       }
       must(cudaDeviceSynchronize());
       for (int r = 0; r < s.ranks; ++r) multiply(r, s);
@@ -191,7 +192,8 @@ TEST_F(AllGather, ByCopies) {
 }
 
 TEST_F(AllGather, RemoteRows) {
-  for (Shape const& s : {Shape{4, sm90::kConfigs - 2, 64, 512, 512, true}, Shape{8, sm90::kConfigs - 1, 50, 256, 1024, true}}) {
+  for (Shape const& s :
+       {Shape{4, sm90::kConfigs - 2, 64, 512, 512, true}, Shape{8, sm90::kConfigs - 1, 50, 256, 1024, true}}) {
     prepare(s, 0, 1);
     sm90::Config const& config = sm90::kTable[s.row];
     for (int r = 0; r < s.ranks; ++r) {
@@ -199,7 +201,8 @@ TEST_F(AllGather, RemoteRows) {
       l.a_stride = s.k;
       for (int p = 0; p < s.ranks; ++p) l.a.base[p] = ranks[p]->x.bytes.as();
       l.c.base[r] = ranks[r]->y.bytes.as(), l.c_stride = s.n;
-      l.order = arrange(Order::kArrival, Tiling::kWithin, layout.shards, config.tile_m(), sm90::tiles_n(config, s.n), 4, r);
+      l.order =
+          arrange(Order::kArrival, Tiling::kWithin, layout.shards, config.tile_m(), sm90::tiles_n(config, s.n), 4, r);
       l.gate = Remote{r, layout.shards, s.k, ranks[r]->words.as<Word>(), kGoal, watch(r)};
       l.route = Keep{r, s.m};
       sm90::launch(l, ranks[r]->compute);
@@ -248,7 +251,8 @@ class ReduceScatter : public SharedGpu {
       x.fill(random, s.whole), w.fill(random, s.whole), y.poison();
       total += x.values() * w.values().transpose();
       int64_t const bytes = s.ranks * slot_rows * s.n * 2;
-      ranks.push_back(std::make_unique<Rank>(std::move(x), std::move(w), std::move(y), bytes, int64_t{s.ranks} * s.ranks * bands.most()));
+      ranks.push_back(std::make_unique<Rank>(std::move(x), std::move(w), std::move(y), bytes,
+                                             int64_t{s.ranks} * s.ranks * bands.most()));
     }
     must(cudaDeviceSynchronize());
   }
@@ -280,7 +284,8 @@ class ReduceScatter : public SharedGpu {
     must(cudaDeviceSynchronize());
     for (int r = 0; r < s.ranks; ++r) {
       ranks[r]->y.download();
-      Reference const reference = all_reduce ? total : Reference(total.middleRows(bands.shards.begin(r), ranks[r]->y.rows));
+      Reference const reference =
+          all_reduce ? total : Reference(total.middleRows(bands.shards.begin(r), ranks[r]->y.rows));
       double const error = relative_error(ranks[r]->y.values(), reference);
       if (s.whole)
         EXPECT_EQ(error, 0) << describe(s) << ", rank " << r;
@@ -289,8 +294,8 @@ class ReduceScatter : public SharedGpu {
     }
   }
   static std::vector<Shape> shapes() {
-    return {{2, 0, 512, 512, 64, true},  {3, 8, 1000, 344, 72, true},  {8, 5, 2048, 256, 64, true},
-            {8, 3, 63, 200, 40, true},   {8, 12, 7, 96, 40, true},     {4, 2, 777, 312, 56, true, DType::kF16},
+    return {{2, 0, 512, 512, 64, true},    {3, 8, 1000, 344, 72, true},   {8, 5, 2048, 256, 64, true},
+            {8, 3, 63, 200, 40, true},     {8, 12, 7, 96, 40, true},      {4, 2, 777, 312, 56, true, DType::kF16},
             {8, 9, 1024, 528, 512, false}, {2, 11, 700, 264, 512, false}, {5, 1, 610, 520, 64, true}};
   }
 };

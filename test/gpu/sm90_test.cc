@@ -28,9 +28,8 @@ struct Case {
     sm90::Config const& c = sm90::kTable[row];
     return "row " + std::to_string(row) + " (" + std::to_string(c.block_m) + "x" + std::to_string(c.block_n) +
            (c.ping_pong ? " ping-pong" : "") + ") " + std::string(name(dtype)) + " " + std::string(name(layout)) + " " +
-           std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k) + " " +
-           std::string(name(activation)) + (gated ? " gated" : "") + (bias ? " bias" : "") +
-           (residual ? " residual" : "");
+           std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k) + " " + std::string(name(activation)) +
+           (gated ? " gated" : "") + (bias ? " bias" : "") + (residual ? " residual" : "");
   }
 };
 
@@ -65,7 +64,8 @@ double run_case(Case const& c) {
   if (c.bias) l.bias = bias.tensor();
   if (c.residual) l.residual = residual.tensor();
   l.activation = c.activation, l.gated = c.gated;
-  l.order = arrange(Order::kNaive, Tiling::kAcross, {c.m, 1, 1}, config.tile_m(), sm90::tiles_n(config, c.n), c.band, 0);
+  l.order =
+      arrange(Order::kNaive, Tiling::kAcross, {c.m, 1, 1}, config.tile_m(), sm90::tiles_n(config, c.n), c.band, 0);
   l.gate = Open{0, c.k};
   l.route = Keep{0, c.m}, l.blocks = c.blocks;
   sm90::launch(l, nullptr);
@@ -114,7 +114,8 @@ TEST(Sm90, Epilogues) {
                                       Activation::kQuickGelu, Activation::kSilu})
           for (bool gated : {false, true}) {
             if (gated && !sm90::kTable[row].gateable(layout)) continue;
-            Case const c{row, dtype, layout, 140, 272, 40, false, activation, gated, true, activation != Activation::kGelu};
+            Case const c{
+                row, dtype, layout, 140, 272, 40, false, activation, gated, true, activation != Activation::kGelu};
             EXPECT_LT(run_case(c), 3e-3) << c.describe();
           }
 }

@@ -7,7 +7,8 @@
 
 namespace flux::ptx {
 
-/// `bytes` bytes, a multiple of 16 as are the addresses, from shared memory to anywhere. Part of this thread's bulk group.
+/// `bytes` bytes, a multiple of 16 as are the addresses, from shared memory to anywhere. Part of this thread's bulk
+/// group.
 __device__ inline void bulk_store(void* to, void const* shared, int bytes) {
   asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to),
                "r"(static_cast<uint32_t>(__cvta_generic_to_shared(shared))), "r"(bytes)

@@ -1,6 +1,6 @@
 #pragma once
-// Which row of the table: a first, simple cost. Pure, for planner and launcher alike. The constants are fitted to a sweep
-// of all rows over the core workloads; on it, the choice costs 0.3 % against the best row of each problem.
+// Which row of the table: a first, simple cost. Pure, for planner and launcher alike. The constants are fitted to a
+// sweep of all rows over the core workloads; on it, the choice costs 0.3 % against the best row of each problem.
 #include <algorithm>
 
 #include "engine/sm90/config.h"
@@ -21,7 +21,7 @@ inline double cost(Config const& config, int64_t m, int64_t n, int64_t k, int pr
   constexpr double kBytesACycle = 18;        // from memory, for each processor
   constexpr double kCooperativeTile = 2000;  // the tensor cores wait while a tile is stored
   constexpr double kPingPongTile = 300;
-  constexpr double kNarrow = 0.04;  // narrow ping-pong tiles read more operand bytes for each product
+  constexpr double kNarrow = 0.04;   // narrow ping-pong tiles read more operand bytes for each product
   constexpr double kPartWave = 0.1;  // how much of a part-filled wave's idle processors the others gain, in clock rate
   auto up = [](int64_t a, int64_t b) { return static_cast<double>((a + b - 1) / b); };
 
@@ -31,7 +31,8 @@ inline double cost(Config const& config, int64_t m, int64_t n, int64_t k, int pr
   tile += config.ping_pong ? kPingPongTile : kCooperativeTile;
   int const clusters = processors / config.cluster();
   double const tiles = up(m, config.tile_m()) * up(n, config.tile_n());
-  double const waves = std::max(1.0, tiles / clusters), whole = static_cast<double>(static_cast<int64_t>(waves + 0.999999));
+  double const waves = std::max(1.0, tiles / clusters),
+               whole = static_cast<double>(static_cast<int64_t>(waves + 0.999999));
   double const maths = (kPartWave * waves + (1 - kPartWave) * whole) * tile;
   double const memory = 2.0 * (m + n) * k / (kBytesACycle * processors);
   return std::max(maths, memory + tile / up(k, kBlockK));

@@ -10,14 +10,14 @@ namespace flux::sm90 {
 inline constexpr int kSharedBytes = 227 * 1024;  // what one block may have on compute capability 9.0
 inline constexpr int kBlockK = 64;               // one 128-byte swizzle row of 2-byte elements
 
-/// One way to multiply. `block_m` x `block_n` is what one block computes; `cluster_m` x `cluster_n` blocks share operand
-/// tiles by multicast. The maths warpgroups share a tile, each taking rows of it (cooperative), or take turns, one
-/// storing while the other multiplies (ping-pong).
+/// One way to multiply. `block_m` x `block_n` is what one block computes; `cluster_m` x `cluster_n` blocks share
+/// operand tiles by multicast. The maths warpgroups share a tile, each taking rows of it (cooperative), or take turns,
+/// one storing while the other multiplies (ping-pong).
 struct Config {
   int block_m, block_n;
   // Finished output waits in a ring of `slots` chunks of 64 rows x `chunk_n` columns. 64 columns are swizzled like the
-  // operands. Other widths are not: best an odd number of 16-byte units, since the 8 rows that stmatrix writes at a time
-  // then start in 8 different bank groups.
+  // operands. Other widths are not: best an odd number of 16-byte units, since the 8 rows that stmatrix writes at a
+  // time then start in 8 different bank groups.
   int chunk_n, slots;
   int cluster_m = 1, cluster_n = 1;
   int groups = 2;  // maths warpgroups

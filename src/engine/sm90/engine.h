@@ -1,6 +1,6 @@
 #pragma once
-// One Hopper block: a loader, maths warpgroups and a storer run the loop of src/tile side by side. docs/engines.md draws
-// it.
+// One Hopper block: a loader, maths warpgroups and a storer run the loop of src/tile side by side. docs/engines.md
+// draws it.
 #include <cutlass/arch/reg_reconfig.h>
 
 #include "engine/sm90/loader.h"
@@ -57,8 +57,8 @@ class Engine {
     return f();
   }
 
-  /// After a wait: what it acquired is ordered before the bulk loads to come. A wait that failed, or a world that ended,
-  /// poisons what is stored from now on; the roles go on in step.
+  /// After a wait: what it acquired is ordered before the bulk loads to come. A wait that failed, or a world that
+  /// ended, poisons what is stored from now on; the roles go on in step.
   __device__ bool check(bool ok) {
     if (!watch_ || !seen_.fresh) return true;
     seen_.fresh = false;
@@ -95,7 +95,7 @@ class Engine {
   }
 
   Shared<S>& shared_;
-  Seen& seen_;  // by the loader
+  Seen& seen_;          // by the loader
   Watch const* watch_;  // of a gate that waits, otherwise null
   Loader<S> loader_;
   Maths<S> maths_;

@@ -27,7 +27,8 @@ class Loader {
   /// The tile's rows, at `from`, and the weights not yet asked for.
   __device__ void load(Place from, Tile tile, Rows k) {
     CUtensorMap const* const map = &operands_.a[from.rank];
-    int const row = static_cast<int>(from.row) + (S::kClusterM > 1 ? rank_in_cluster() * S::kM : 0), count = steps(k.count);
+    int const row = static_cast<int>(from.row) + (S::kClusterM > 1 ? rank_in_cluster() * S::kM : 0),
+              count = steps(k.count);
     int column = static_cast<int>(k.first);
 #pragma unroll 1
     for (int i = 0; i < count; ++i, column += kBlockK, at_.next()) {
@@ -43,8 +44,8 @@ class Loader {
     ahead_ = 0;
   }
 
-  /// Rows of an operand tile that one of `sharers` blocks loads: whole 8-row swizzle atoms. Where they do not fit evenly
-  /// (168 over 2) the parts overlap: the same bytes, written twice.
+  /// Rows of an operand tile that one of `sharers` blocks loads: whole 8-row swizzle atoms. Where they do not fit
+  /// evenly (168 over 2) the parts overlap: the same bytes, written twice.
   static constexpr int part(int rows, int sharers) { return (rows / sharers + 7) / 8 * 8; }
 
   /// Weight rows, [out,in], that one copy brings: a block's part; in gated tiles, which are half gate, half up, a half.
@@ -54,8 +55,8 @@ class Loader {
   static constexpr bool kInOut = S::kLayout == WeightLayout::kInOut;
   static constexpr int kPartK = kBlockK / S::kClusterM;  // [in,out]: k rows that a block loads
   static constexpr int kStageBytes =
-      (part(S::kM, S::kClusterN) * S::kClusterN +
-       (kInOut ? S::kPanelN : part(S::kN, S::kClusterM) * S::kClusterM)) * kBlockK * 2;
+      (part(S::kM, S::kClusterN) * S::kClusterN + (kInOut ? S::kPanelN : part(S::kN, S::kClusterM) * S::kClusterM)) *
+      kBlockK * 2;
 
   /// Where this block's part of a shared tile begins.
   __device__ int share(int rows, int part) const { return part == rows ? 0 : rank_in_cluster() * (rows - part); }

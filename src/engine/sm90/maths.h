@@ -72,8 +72,8 @@ class Maths {
       for (int k = 0; k < kBlockK / 16; ++k)
 #pragma unroll
         for (int j = 0; j < S::kBlocks; ++j)
-          multiply_add<S::kN, typename S::T, kMajorB>(d[j], a + (j * kRow64 + k * kNextA), b + k * kNextB, k > 0 || i > 0,
-                                                      std::make_index_sequence<S::kN / 2>{});
+          multiply_add<S::kN, typename S::T, kMajorB>(d[j], a + (j * kRow64 + k * kNextA), b + k * kNextB,
+                                                      k > 0 || i > 0, std::make_index_sequence<S::kN / 2>{});
       cute::warpgroup_commit_batch();
       cute::warpgroup_wait<1>();  // the step before this one has read its stage
       if (i > 0) release(before);
@@ -97,7 +97,8 @@ class Maths {
   __device__ void finish_tile(Accumulators& d, Tile tile) {
     bool const gated = operands_.epilogue.gated;
     int const n = tile.n * S::kClusterN + (S::kClusterN > 1 ? rank_in_cluster() : 0);
-    int64_t row = tile.row + (S::kClusterM > 1 ? rank_in_cluster() * S::kM : 0) + (S::kPingPong ? 0 : group_ * S::kGroupM);
+    int64_t row =
+        tile.row + (S::kClusterM > 1 ? rank_in_cluster() * S::kM : 0) + (S::kPingPong ? 0 : group_ * S::kGroupM);
     row += threadIdx.x % 128 / 32 * 16 + threadIdx.x / 4 % 8;
 #pragma unroll
     for (int j = 0; j < S::kBlocks; ++j)
@@ -149,8 +150,8 @@ class Maths {
   Shared<S>& shared_;
   int group_ = 0;
   bool finishes_ = false;  // the epilogue has something to do
-  uint32_t empty_ = 0;  // of the block this thread speaks to, if it speaks
-  int turn_ = 0;  // tiles so far, the other group's included
+  uint32_t empty_ = 0;     // of the block this thread speaks to, if it speaks
+  int turn_ = 0;           // tiles so far, the other group's included
   Ring<S::kStages> at_;
   Ring<S::kSlots> slot_;
 };

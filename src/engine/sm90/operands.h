@@ -1,14 +1,14 @@
 #pragma once
-// What one launch of the Hopper kernel is given beside schedule, gate and route: where the operands lie, as tensor maps,
-// and what the epilogue adds. A kernel parameter.
+// What one launch of the Hopper kernel is given beside schedule, gate and route: where the operands lie, as tensor
+// maps, and what the epilogue adds. A kernel parameter.
 #include <cuda.h>
 
 #include "tile/place.h"
 
 namespace flux::sm90 {
 
-/// The curve x · sigmoid(x · (first + third·x² + fifth·x⁴)). All activations are one of these: exactly SiLU, quick GELU,
-/// the tanh form of GELU and, with a slope beyond all bounds, ReLU; within 3e-5 the erf form of GELU.
+/// The curve x · sigmoid(x · (first + third·x² + fifth·x⁴)). All activations are one of these: exactly SiLU, quick
+/// GELU, the tanh form of GELU and, with a slope beyond all bounds, ReLU; within 3e-5 the erf form of GELU.
 struct Curve {
   float first, third, fifth;
 };

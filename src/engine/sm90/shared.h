@@ -1,8 +1,9 @@
 #pragma once
 // The shared memory of a block, and the barriers at which its roles meet:
 //
-//   full[stage]          loader -> maths   both operand tiles of this k step have landed       (1 arrival, and the bytes)
-//   empty[stage]         maths -> loader   every group that reads this stage, in every block that our multicast writes
+//   full[stage]          loader -> maths   both operand tiles of this k step have landed       (1 arrival, and the
+//   bytes) empty[stage]         maths -> loader   every group that reads this stage, in every block that our multicast
+//   writes
 //                                          to, is done with it                                 (1 a group and block)
 //   ready[ring][slot]    maths -> storer   a 64-row chunk lies in the slot                     (4 warps)
 //   drained[ring][slot]  storer -> maths   the bulk store has read that chunk                  (1)
@@ -32,14 +33,14 @@ struct Shape {
   static constexpr int kClusterM = kConfig.cluster_m, kClusterN = kConfig.cluster_n, kCluster = kConfig.cluster();
   static constexpr int kGroups = kConfig.groups, kReaders = kPingPong ? 1 : kGroups;  // groups that read a stage
   static constexpr int kGroupM = kM / kReaders, kBlocks = kGroupM / 64;               // 64-row WGMMAs of one group
-  static constexpr int kChunkN = kConfig.chunk_n, kColumns = kN / kChunkN;          // chunks side by side
+  static constexpr int kChunkN = kConfig.chunk_n, kColumns = kN / kChunkN;            // chunks side by side
   static_assert(kStages >= 3 && kSlots >= 2 && kGroupM % 64 == 0 && kN % kChunkN == 0 && kCluster <= 2);
 };
 
 /// A band of the tile being stored, as the store instructions need it.
 struct Band {
   int rank, slot;
-  int row;  // in its slot, of the tile's first row: may lie before the slot's beginning
+  int row;         // in its slot, of the tile's first row: may lie before the slot's beginning
   int first, end;  // rows of the tile
   bool add;
 };

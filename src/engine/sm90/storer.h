@@ -31,7 +31,8 @@ class Storer {
   __device__ void finish(Tile tile) {
     bool const halved = S::config.gateable(S::kLayout) && operands_.epilogue.gated;
     int const columns = halved ? S::kColumns / 2 : S::kColumns;
-    int const column = (tile.n * S::kClusterN + (S::kClusterN > 1 ? rank_in_cluster() : 0)) * (halved ? S::kN / 2 : S::kN);
+    int const column =
+        (tile.n * S::kClusterN + (S::kClusterN > 1 ? rank_in_cluster() : 0)) * (halved ? S::kN / 2 : S::kN);
     int const top = S::kClusterM > 1 ? rank_in_cluster() * S::kM : 0;
 #pragma unroll 1
     for (int block = 0; block < S::kBlocks; ++block)
@@ -65,9 +66,9 @@ class Storer {
     if (++oldest_ == S::kRings * S::kSlots) oldest_ = 0;
   }
 
-  // One store a band that the chunk has rows of. The map's extents end where the band does, so rows behind it are dropped.
-  // Before the extents nothing can be dropped (the copy engine takes no negative rows in a store), so a band that begins
-  // within the chunk goes row by row.
+  // One store a band that the chunk has rows of. The map's extents end where the band does, so rows behind it are
+  // dropped. Before the extents nothing can be dropped (the copy engine takes no negative rows in a store), so a band
+  // that begins within the chunk goes row by row.
   __device__ void send(typename S::T const* chunk, int row, int column) {
 #pragma unroll 1
     for (int i = 0; i < bands_; ++i) {

@@ -15,11 +15,10 @@ namespace gmma = cute::SM90::GMMA;
 
 template <int kN, class T, gmma::Major kMajorB>
 struct Atom;
-#define FLUX_ATOM(n)                                                                 \
-  template <gmma::Major kMajorB>                                                     \
-  struct Atom<n, cutlass::bfloat16_t, kMajorB>                                       \
-      : gmma::MMA_64x##n##x16_F32BF16BF16_SS<gmma::Major::K, kMajorB> {};            \
-  template <gmma::Major kMajorB>                                                     \
+#define FLUX_ATOM(n)                                                                                               \
+  template <gmma::Major kMajorB>                                                                                   \
+  struct Atom<n, cutlass::bfloat16_t, kMajorB> : gmma::MMA_64x##n##x16_F32BF16BF16_SS<gmma::Major::K, kMajorB> {}; \
+  template <gmma::Major kMajorB>                                                                                   \
   struct Atom<n, cutlass::half_t, kMajorB> : gmma::MMA_64x##n##x16_F32F16F16_SS<gmma::Major::K, kMajorB> {};
 FLUX_ATOM(48)
 FLUX_ATOM(96)
@@ -36,8 +35,8 @@ FLUX_ATOM(224)
 FLUX_ATOM(256)
 #undef FLUX_ATOM
 
-/// How an operand tile lies in shared memory, for the tensor cores: in 16-byte units. Only the address changes from step
-/// to step, so the upper half is a constant.
+/// How an operand tile lies in shared memory, for the tensor cores: in 16-byte units. Only the address changes from
+/// step to step, so the upper half is a constant.
 struct Descriptor {
   uint32_t low;
   static constexpr uint32_t kHigh = 64 | 1u << 30;  // 8-row atoms 1024 bytes apart, 128-byte swizzle
