@@ -40,6 +40,7 @@ __global__ void __launch_bounds__(kThreads) add_up(__grid_constant__ SlotSum con
     for (int64_t row = band.row + blockIdx.x; row < band.row + band.rows; row += gridDim.x)
       for (int64_t column = threadIdx.x * 8; column < n; column += kThreads * 8) {
         float sum[8] = {};
+#pragma unroll 2
         for (int source = 0; source < s.ranks; ++source)
           add<T>(sum, s.slots, (source * s.slot_rows + row) * n + column);
         if (s.bias) add<T>(sum, s.bias.data, column);
