@@ -11,6 +11,11 @@ namespace {
 
 constexpr uint64_t kX = 1, kWeight = 2, kBias = 3;  // seeds, added to the case's
 
+int64_t local_columns(World& world, Problem const& p) {
+  int64_t const width = p.gated ? p.n / 2 : p.n;
+  return p.op == Op::kAllGatherGemm ? part_of_columns(width, world.rank(), world.size()).size : p.n;
+}
+
 }  // namespace
 
 void check_problem(Problem const& p) {
@@ -23,8 +28,20 @@ void check_problem(Problem const& p) {
     throw Error(ErrorKind::kInvalid, fmt::format("n is {} for a gated layer, which needs an even n: gate and up", p.n));
 }
 
+Timeline timeline_of(Problem const& p, int ranks) {
+  Timeline timeline;
+  timeline.title = fmt::format("{} on {} ranks", name(p.op), ranks);
+  timeline.facts = {{"problem", fmt::format("m {} n {} k {} {}", p.m, p.n, p.k, name(p.dtype))}};
+  return timeline;
+}
+
 Case::Case(World& world, Problem const& problem, Plan const& plan, uint64_t seed)
-    : world_(world), problem_(problem), plan_(plan), seed_(seed) {
+    : world_(world),
+      problem_(problem),
+      plan_(plan),
+      seed_(seed),
+      tiled_(plan),
+      whole_(PlainGemm::whole(problem.m, local_columns(world, problem))) {
   check_problem(problem);
   int const rank = world.rank(), ranks = world.size();
   auto const& p = problem;
@@ -66,7 +83,6 @@ Case::Case(World& world, Problem const& problem, Plan const& plan, uint64_t seed
     if (p.op == Op::kGemmReduceScatter) scatter_[fused] = std::make_unique<GemmReduceScatter>(world, shape, one);
     if (p.op == Op::kGemmAllReduce) reduce_[fused] = std::make_unique<GemmAllReduce>(world, shape, one);
   }
-  gemm_ = std::make_unique<PlainGemm>(plan);
   comm_ = std::make_unique<GatherAlone>(world, p.m, gathers ? p.k : p.n, p.dtype, Plan{});
 }
 
@@ -90,12 +106,16 @@ void Case::run(bool fused) {
 }
 
 Subject Case::subject() {
-  return {[this](bool fused) { run(fused); }, [this] { gemm_->run(all_rows_, linear(gemm_out_)); },
-          [this] {
-            comm_->run();
-            if (problem_.op == Op::kGemmAllReduce) comm_->run();  // there and back
-          },
-          sent_bytes()};
+  Subject subject;
+  subject.run = [this](bool fused) { run(fused); };
+  subject.gemms = {{"flux", [this] { tiled_.run(all_rows_, linear(gemm_out_)); }},
+                   {"eigen", [this] { whole_.run(all_rows_, linear(gemm_out_)); }}};
+  subject.comm = [this] {
+    comm_->run();
+    if (problem_.op == Op::kGemmAllReduce) comm_->run();  // there and back
+  };
+  subject.sent_bytes = sent_bytes();
+  return subject;
 }
 
 void Case::record(Timeline* timeline) {

@@ -9,6 +9,7 @@
 #include "bench/reference.h"
 #include "flux/op.h"
 #include "io/owned_tensor.h"
+#include "trace/timeline.h"
 
 namespace flux::bench {
 
@@ -24,6 +25,9 @@ struct Problem {
 
 /// Throws `Error{kInvalid}` for negative sizes, products beyond 2⁶³ bytes, and epilogues the operator does not have.
 void check_problem(Problem const& problem);
+
+/// A timeline's title and first fact.
+Timeline timeline_of(Problem const& problem, int ranks);
 
 /// Inputs, operators and outputs of one rank. Collective.
 class Case {
@@ -54,7 +58,7 @@ class Case {
   std::unique_ptr<AllGatherGemm> gather_[2];  // unfused, fused
   std::unique_ptr<GemmReduceScatter> scatter_[2];
   std::unique_ptr<GemmAllReduce> reduce_[2];
-  std::unique_ptr<PlainGemm> gemm_;
+  PlainGemm tiled_, whole_;
   std::unique_ptr<GatherAlone> comm_;
 };
 

@@ -40,7 +40,9 @@ Mlp::Mlp(World& world, MlpWeights const& w, DType dtype, Tensor const& x, Plan c
       m_(x.rows),
       plan_(plan),
       layout_(w.layout),
-      gemm_(plan),
+      tiled_(plan),
+      whole_first_(PlainGemm::whole(m_, part_of_columns(w.intermediate, world.rank(), world.size()).size)),
+      whole_second_(PlainGemm::whole(m_, w.hidden)),
       comm_(world, x.rows, w.hidden, dtype, {}) {
   if (x.columns != w.hidden)
     throw Error(ErrorKind::kInvalid, fmt::format("x has {} columns; this MLP takes {}", x.columns, w.hidden));
@@ -79,15 +81,18 @@ void Mlp::run(bool fused) {
   scatter_[fused]->run(m_, hidden_, second_, layout_, y_, epilogue_);
 }
 
+void Mlp::both(PlainGemm& first, PlainGemm& second) {
+  first.run(gemm_x_, first_);
+  Linear down;
+  down.weight = second_, down.out = gemm_y_, down.layout = layout_;
+  second.run(hidden_, down);
+}
+
 Subject Mlp::subject() {
   Subject subject;
   subject.run = [this](bool fused) { run(fused); };
-  subject.gemm = [this] {
-    gemm_.run(gemm_x_, first_);
-    Linear down;
-    down.weight = second_, down.out = gemm_y_, down.layout = layout_;
-    gemm_.run(hidden_, down);
-  };
+  subject.gemms = {{"flux", [this] { both(tiled_, tiled_); }},
+                   {"eigen", [this] { both(whole_first_, whole_second_); }}};
   subject.comm = [this] {
     comm_.run();
     comm_.run();  // the scatter moves as many bytes as the gather

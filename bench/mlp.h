@@ -29,6 +29,8 @@ class Mlp {
   OwnedTensor gathered();
 
  private:
+  void both(PlainGemm& first, PlainGemm& second);
+
   World& world_;
   MlpWeights const& weights_;
   DType dtype_;
@@ -43,7 +45,7 @@ class Mlp {
   SumEpilogue epilogue_;
   std::unique_ptr<AllGatherGemm> gather_[2];  // unfused, fused
   std::unique_ptr<GemmReduceScatter> scatter_[2];
-  PlainGemm gemm_;
+  PlainGemm tiled_, whole_first_, whole_second_;
   GatherAlone comm_;
 };
 

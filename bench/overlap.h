@@ -8,7 +8,7 @@ namespace flux::bench {
 /// Something with communication in it, on one rank. Every function is collective.
 struct Subject {
   std::function<void(bool fused)> run;
-  std::function<void()> gemm;  ///< the best unsplit GEMM of this rank's shape
+  std::vector<Method> gemms;   ///< unsplit GEMMs of this rank's shape; the fastest is what counts
   std::function<void()> comm;  ///< the same bytes alone
   int64_t sent_bytes = 0;      ///< the most that a rank sends; the same on every rank
 };
@@ -16,6 +16,7 @@ struct Subject {
 /// The measures, named as in the FLUX paper; medians of the slowest rank, microseconds.
 struct Overlap {
   Times fused, none, gemm, comm;
+  std::string gemm_by;  ///< which of the GEMMs was the fastest
   double ect_us() const { return fused.median() - gemm.median(); }
   /// 1: all hidden, 0: no gain over one after the other. Meaningless unless `hides()`.
   double efficiency() const { return 1 - ect_us() / (none.median() - gemm.median()); }
@@ -24,7 +25,7 @@ struct Overlap {
 };
 
 /// The number of runs that `measure_overlap` makes, for a progress bar.
-constexpr int overlap_runs(int rounds) { return 4 * (rounds + 1); }
+int overlap_runs(Subject const& subject, int rounds);
 Overlap measure_overlap(
     World& world, Subject const& subject, int rounds, std::function<void()> const& tick = [] {});
 

@@ -2,6 +2,13 @@
 
 namespace flux::bench {
 
+PlainGemm PlainGemm::whole(int64_t m, int64_t columns) {
+  Plan plan;
+  plan.block_m = static_cast<int>(std::max<int64_t>(m, 1)),
+  plan.block_n = static_cast<int>(std::max<int64_t>(columns, 1));
+  return PlainGemm(plan);
+}
+
 void PlainGemm::run(Tensor const& x, Linear const& linear) {
   host::Launch launch;
   launch.a.base[0] = static_cast<std::byte*>(x.data), launch.a_stride = x.stride;

@@ -9,6 +9,8 @@ namespace flux::bench {
 class PlainGemm {
  public:
   explicit PlainGemm(Plan const& plan) : plan_(plan), workers_(plan.workers) {}
+  /// The same as a single tile: one product of Eigen's.
+  static PlainGemm whole(int64_t m, int64_t columns);
   void run(Tensor const& x, Linear const& linear);
 
  private:

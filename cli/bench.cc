@@ -1,7 +1,13 @@
 // flux bench: a suite of workloads, methods interleaved, into a result file and a table.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
+
 #include "bench/workloads.h"
+#ifdef FLUX_WITH_SM90
+#include "bench/gemm/suite.h"
+#endif
 #include "cli/command.h"
 #include "cli/machine.h"
 #include "flux/version.h"
@@ -13,8 +19,7 @@ namespace {
 
 struct BenchOptions {
   Common common;
-  std::string suite = "host", workloads, out = "bench/results", only;
-  double ratio = 0.5;
+  std::string suite = "host", workloads, out = "bench/results", only, cublaslt, tier;
 };
 
 double tolerance(DType dtype) { return dtype == DType::kF64 ? 1e-13 : dtype == DType::kF32 ? 1e-5 : 1e-2; }
@@ -25,13 +30,20 @@ std::vector<ResultRow> rows_of(World& world, bench::Workload const& w, BenchOpti
   double const error = test.error(64);
   bench::Overlap const overlap = timed(world, test.subject(), o.common);
   auto const& p = w.problem;
+  if (!o.common.timeline_path.empty()) {  // one a workload
+    auto const path = std::filesystem::path(o.common.timeline_path);
+    draw(
+        world, (path.parent_path() / fmt::format("{}-{}-m{}.json", path.stem().string(), w.name, p.m)).string(),
+        bench::timeline_of(p, world.size()), plan.workers, [&](Timeline* t) { test.record(t); },
+        [&] { test.run(true); });
+  }
   ResultRow row;
   row.workload = w.name, row.op = name(p.op);
   row.m = p.m, row.n = p.n, row.k = p.k, row.tp = w.tp;
   row.dtype = name(p.dtype), row.weight = name(p.layout), row.epilogue = w.epilogue;
   row.world = world.kind(), row.link = "host", row.duplex = true;
   row.samples = o.common.samples;
-  row.gemm_us = overlap.gemm.median(), row.gemm_by = "flux", row.comm_us = overlap.comm.median();
+  row.gemm_us = overlap.gemm.median(), row.gemm_by = overlap.gemm_by, row.comm_us = overlap.comm.median();
   row.link_gbps = world.link().gbps, row.floor_us = overlap.floor_us(), row.peak_floor_us = overlap.floor_us();
   row.error = error;
   std::vector<ResultRow> rows;
@@ -50,6 +62,17 @@ std::vector<ResultRow> rows_of(World& world, bench::Workload const& w, BenchOpti
   return rows;
 }
 
+int finish(BenchOptions const& o, ResultFile& results, bool right) {
+  results.command = fmt::format("{}", fmt::join(command_line(), " "));
+  auto const path = write_result(o.out, results);
+  if (o.common.json)
+    fmt::print("{}\n", to_json(results));
+  else
+    fmt::print("{}\nresults: {}\n", to_table(results), path.string());
+  if (!right) fmt::print(stderr, "flux: at least one output was wrong; see the column of errors\n");
+  return right ? kOk : kWrongOutput;
+}
+
 int run(BenchOptions const& o) {
   auto const file = o.workloads.empty() ? bench::workload_file() : std::filesystem::path(o.workloads);
   auto list = bench::read_workloads(file, o.suite);
@@ -59,7 +82,6 @@ int run(BenchOptions const& o) {
   Plan const plan = o.common.plan();
   ResultFile results;
   results.suite = o.suite, results.date = utc_now(), results.commit = commit();
-  results.command = fmt::format("{}", fmt::join(command_line(), " "));
   results.machine = machine_facts();
   bool right = true;
   for (auto const& w : list) {
@@ -72,13 +94,30 @@ int run(BenchOptions const& o) {
     });
     right = right && code == kOk;
   }
-  auto const path = write_result(o.out, results);
-  if (o.common.json)
-    fmt::print("{}\n", to_json(results));
-  else
-    fmt::print("{}\nresults: {} (the link is declared, not real)\n", to_table(results), path.string());
-  if (!right) fmt::print(stderr, "flux: at least one output was wrong; see the column of errors\n");
-  return right ? kOk : kWrongOutput;
+  return finish(o, results, right);
+}
+
+// The GEMMs alone, on a GPU.
+int run_gemms(BenchOptions const& o) {
+#ifdef FLUX_WITH_SM90
+  bench::GemmSuite suite;
+  suite.workloads = o.workloads.empty() ? bench::workload_file().string() : o.workloads;
+  suite.cublaslt = o.cublaslt, suite.rounds = o.common.samples;
+  if (!o.tier.empty()) suite.tiers = {o.tier};
+  std::unique_ptr<Progress> progress;
+  ResultFile results = bench::gemm_suite(suite, [&](int done, int all) {
+    if (!progress) progress = std::make_unique<Progress>("gemm", all), progress->advance(done - 1);
+    progress->advance();
+  });
+  progress.reset();
+  bool const right =
+      std::all_of(results.rows.begin(), results.rows.end(), [](auto const& row) { return *row.error < 3e-3; });
+  return finish(o, results, right);
+#else
+  (void)o;
+  throw Error(ErrorKind::kUnsupported,
+              "this build has no GPU kernels; configure with nvcc in PATH, or bench another suite");
+#endif
 }
 
 }  // namespace
@@ -87,9 +126,15 @@ void add_bench(CLI::App& app, Action& action) {
   auto o = std::make_shared<BenchOptions>();
   CLI::App* command =
       app.add_subcommand("bench", "Times a suite of workloads, fused and not, and writes a result file");
-  command->add_option("--suite", o->suite, "Which tier of the workload file")->capture_default_str();
+  command
+      ->add_option("--suite", o->suite,
+                   "`host`: operators on this machine's cores; `gemm`: per-rank GEMMs on a GPU; or a tier of your own "
+                   "workload file")
+      ->capture_default_str();
   command->add_option("--workloads", o->workloads, "A workload file instead of the one that ships with FLUX");
   command->add_option("--only", o->only, "Only workloads whose name contains this");
+  command->add_option("--tier", o->tier, "Suite gemm: this tier of the workload file instead of core and extended");
+  command->add_option("--cublaslt", o->cublaslt, "Suite gemm: libcublasLt, where the loader does not find it");
   command->add_option("--out", o->out, "Folder of the result file")->capture_default_str();
   o->common.add_to(*command);
   command->callback([o, &action] {
@@ -98,7 +143,10 @@ void add_bench(CLI::App& app, Action& action) {
         throw Error(ErrorKind::kUnsupported,
                     "flux bench measures the host engine in --world threads; processes are for flux run");
       if (o->common.samples < 1) throw Error(ErrorKind::kInvalid, "--samples is 0; a benchmark needs at least 1");
-      return run(*o);
+      std::error_code failure;
+      std::filesystem::create_directories(o->out, failure);  // before the timing, not after
+      require_writable(o->out + "/results");
+      return o->suite == "gemm" ? run_gemms(*o) : run(*o);
     };
   });
 }

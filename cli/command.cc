@@ -77,7 +77,7 @@ bench::Overlap timed(World& world, bench::Subject const& subject, Common const& 
   if (common.world.link_gbps < 0 && subject.sent_bytes > 0)
     world.set_link(bench::link_for_ratio(world, subject, 0.5, common.world.link_latency_us));
   std::unique_ptr<Progress> progress;
-  if (world.rank() == 0) progress = std::make_unique<Progress>("timing", bench::overlap_runs(common.samples));
+  if (world.rank() == 0) progress = std::make_unique<Progress>("timing", bench::overlap_runs(subject, common.samples));
   return bench::measure_overlap(world, subject, common.samples, [&] {
     if (progress) progress->advance();
   });
@@ -89,6 +89,7 @@ nlohmann::json to_json(bench::Overlap const& o, Link link, int64_t sent_bytes) {
           {"p90_us", o.fused.quantile(0.9)},
           {"none_us", o.none.median()},
           {"gemm_us", o.gemm.median()},
+          {"gemm_by", o.gemm_by},
           {"comm_us", o.comm.median()},
           {"ect_us", o.ect_us()},
           {"efficiency", o.hides() ? nlohmann::json(o.efficiency()) : nlohmann::json()},
@@ -111,14 +112,29 @@ void print_overlap(bench::Overlap const& o, Link link) {
     fmt::print("  overlap efficiency E      {:10.2f}      1: all communication hidden, 0: none\n", o.efficiency());
 }
 
+namespace {
+
+// Bars of a timeline then include waits for a core.
 std::string cores_shared(int workers) {
   int const cores = static_cast<int>(std::thread::hardware_concurrency());
   if (workers <= cores) return fmt::format("a core for each of {} workers", workers);
   return fmt::format("{} workers share {} cores, so bars include waits for a core", workers, cores);
 }
 
-std::string write_timeline(World& world, std::string const& path, Timeline const& mine) {
-  auto const bytes = to_bytes(mine);
+}  // namespace
+
+std::string draw(World& world, std::string const& path, Timeline timeline, int workers,
+                 std::function<void(Timeline*)> const& record, std::function<void()> const& run) {
+  if (path.empty()) return {};
+  Link const link = world.link();
+  timeline.facts.emplace_back("ranks", cores_shared(world.size() * workers));
+  timeline.facts.emplace_back("link",
+                              link.gbps > 0 ? fmt::format("declared, {:.3g} GB/s a rank", link.gbps) : "none declared");
+  record(&timeline);
+  world.barrier();
+  run();
+  record(nullptr);
+  auto const bytes = to_bytes(timeline);
   auto const all = world.all_gather({reinterpret_cast<char const*>(bytes.data()), bytes.size()});
   if (world.rank() != 0) return {};
   Timeline whole;

@@ -59,12 +59,10 @@ bench::Overlap timed(World& world, bench::Subject const& subject, Common const& 
 nlohmann::json to_json(bench::Overlap const& overlap, Link link, int64_t sent_bytes);
 void print_overlap(bench::Overlap const& overlap, Link link);
 
-/// "8 workers share 2 cores": bars of a timeline then include waits for a core.
-std::string cores_shared(int workers);
-
-/// Brings every rank's spans to rank 0 and writes the trace and its picture there. Collective. Returns what to tell the
-/// user, empty on other ranks.
-std::string write_timeline(World& world, std::string const& path, Timeline const& mine);
+/// Records one call and writes its trace and picture, on rank 0, unless `path` is empty. `timeline` comes with title
+/// and facts; the link's and the cores' are added. Collective. Returns what to tell the user, empty on other ranks.
+std::string draw(World& world, std::string const& path, Timeline timeline, int workers,
+                 std::function<void(Timeline*)> const& record, std::function<void()> const& run);
 
 /// A path that an output can be written to is checked before the work begins.
 void require_writable(std::string const& path);

@@ -33,19 +33,9 @@ int run_on(World& world, RunOptions const& o) {
 
   bench::Overlap overlap;
   if (o.common.samples > 0) overlap = timed(world, test.subject(), o.common);
-  std::string told;
-  if (!o.common.timeline_path.empty()) {
-    Timeline timeline;
-    timeline.title = fmt::format("{} on {} ranks", name(p.op), world.size());
-    timeline.facts = {
-        {"problem", fmt::format("m {} n {} k {} {}", p.m, p.n, p.k, name(p.dtype))},
-        {"link", world.link().gbps > 0 ? fmt::format("declared, {:.3g} GB/s", world.link().gbps) : "none declared"}};
-    test.record(&timeline);
-    world.barrier();
-    test.run(true);
-    test.record(nullptr);
-    told = write_timeline(world, o.common.timeline_path, timeline);
-  }
+  std::string const told = draw(
+      world, o.common.timeline_path, bench::timeline_of(p, world.size()), plan.workers,
+      [&](Timeline* t) { test.record(t); }, [&] { test.run(true); });
   if (!speaks) return right ? kOk : kWrongOutput;
 
   if (o.common.json) {

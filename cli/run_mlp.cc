@@ -100,21 +100,13 @@ int run_on(World& world, MlpOptions const& o) {
   r.sent_bytes = subject.sent_bytes;
   if (o.common.samples > 0) r.overlap = timed(world, subject, o.common);
   r.link = world.link();
-  if (!o.common.timeline_path.empty()) {
-    Timeline timeline;
-    timeline.title = fmt::format("MLP ({}) on {} ranks: AG+GEMM, then GEMM+RS", weights.family, world.size());
-    timeline.facts = {
-        {"ranks", cores_shared(world.size() * plan.workers)},
-
-        {"problem", fmt::format("{} rows, hidden {}, intermediate {}, {}", x.rows, weights.hidden, weights.intermediate,
-                                name(dtype))},
-        {"link", r.link.gbps > 0 ? fmt::format("declared, {:.3g} GB/s a rank", r.link.gbps) : "none declared"}};
-    mlp.record(&timeline);
-    world.barrier();
-    mlp.run(true);
-    mlp.record(nullptr);
-    r.timeline = write_timeline(world, o.common.timeline_path, timeline);
-  }
+  Timeline timeline;
+  timeline.title = fmt::format("MLP ({}) on {} ranks: AG+GEMM, then GEMM+RS", weights.family, world.size());
+  timeline.facts = {{"problem", fmt::format("{} rows, hidden {}, intermediate {}, {}", x.rows, weights.hidden,
+                                            weights.intermediate, name(dtype))}};
+  r.timeline = draw(
+      world, o.common.timeline_path, timeline, plan.workers, [&](Timeline* t) { mlp.record(t); },
+      [&] { mlp.run(true); });
   if (speaks) o.common.json ? print_json(r, o) : print_text(r, o);
   if (!right) return o.max_error >= 0 ? kFailed : kWrongOutput;
   if (o.min_efficiency >= 0 && o.common.samples > 0) {

@@ -15,7 +15,7 @@ endif()
 
 # Every room's .cc files. Files that need CUDA stand in src/kernel, src/engine/sm* and src/world/cuda.
 file(GLOB flux_sources CONFIGURE_DEPENDS src/*/*.cc src/engine/host/*.cc)
-list(FILTER flux_sources EXCLUDE REGEX "/src/kernel/|/src/world/mpi\\.cc$")
+list(FILTER flux_sources EXCLUDE REGEX "/src/kernel/")
 
 function(flux_add_library name)
   add_library(${name} SHARED ${flux_sources} "${FLUX_VERSION_SOURCE}")
@@ -24,8 +24,7 @@ function(flux_add_library name)
   target_link_libraries(${name} PUBLIC flux_compiler Threads::Threads
                         PRIVATE Eigen3::Eigen fmt::fmt nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
   set_target_properties(${name} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
-  if(MPI_CXX_FOUND AND EXISTS "${PROJECT_SOURCE_DIR}/src/world/mpi.cc")
-    target_sources(${name} PRIVATE "${PROJECT_SOURCE_DIR}/src/world/mpi.cc")
+  if(MPI_CXX_FOUND)
     target_compile_definitions(${name} PUBLIC FLUX_WITH_MPI=1)
     target_link_libraries(${name} PRIVATE MPI::MPI_CXX)
   endif()

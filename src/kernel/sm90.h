@@ -10,10 +10,10 @@ struct CUstream_st;
 namespace flux::sm90 {
 
 /// What one launch multiplies: c = epilogue(a · weight). dtypes bf16 and fp16, accumulated in fp32. Every address and
-/// every row pitch is a multiple of 16 bytes. `order` counts tiles of tile_m() x tile_n() of the chosen row (gated: half
-/// as many columns); `announcements()` says how often the route's words are counted up for each band.
+/// every row pitch is a multiple of 16 bytes. `order` counts tiles of tile_m() x tile_n() of the chosen row (gated:
+/// half as many columns); `announcements()` says how often the route's words are counted up for each band.
 struct Launch {
-  int config = 0;  // row of kTable
+  int config = 0;           // row of kTable
   Symmetric<void const> a;  // by rank, rows of k elements; the gate says which and where
   int64_t a_stride = 0;
   Tensor weight;  // [n, k] or [k, n]; gated: n counts gate and up, gate first
@@ -39,6 +39,9 @@ struct Launch {
 int tiles_n(Config const& config, int64_t n);
 /// Announcer::tiles_n for this row: every block of a cluster counts for itself.
 int announcements(Config const& config, int64_t n);
+
+/// Loads the kernel of a row. Loading waits for the GPU to be idle, so it is done before anything waits for a peer.
+void prepare(int row, DType dtype, WeightLayout layout);
 
 /// Throws Error: kInvalid for operands that no row can serve, kUnsupported for those this row cannot, kDevice.
 void launch(Launch const& launch, CUstream_st* stream);

@@ -14,8 +14,9 @@ __global__ void __launch_bounds__(S::config.threads(), 1)
   Watch const* const watch = gate.kind == AnyGate::Kind::kArrival  ? &gate.arrival.watch
                              : gate.kind == AnyGate::Kind::kRemote ? &gate.remote.watch
                                                                    : nullptr;
-  Engine<S> engine(operands, watch, *reinterpret_cast<Shared<S>*>(shared));
-  run(engine, order, gate, route);
+  Seen seen;
+  Engine<S> engine(operands, watch, seen, *reinterpret_cast<Shared<S>*>(shared));
+  run(engine, order, RememberedGate{gate, seen}, route);
 }
 
 using Kernels = void const* [kConfigs];

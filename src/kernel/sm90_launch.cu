@@ -3,18 +3,13 @@
 #include <atomic>
 #include <string>
 
+#include "kernel/check.h"
 #include "kernel/sm90.h"
 #include "kernel/sm90_kernel.h"
 #include "kernel/tensor_map.h"
 
 namespace flux::sm90 {
 namespace {
-
-void must(cudaError_t error, char const* what) {
-  if (error == cudaSuccess) return;
-  cudaGetLastError();
-  throw Error(ErrorKind::kDevice, std::string(what) + ": " + cudaGetErrorString(error));
-}
 
 void require(bool ok, std::string const& message, ErrorKind kind = ErrorKind::kInvalid) {
   if (!ok) throw Error(kind, message);
@@ -29,18 +24,20 @@ void const* kernel_of(int config, DType dtype, WeightLayout layout) {
     list_bf16(kernels[0]), list_bf16_in_out(kernels[1]), list_fp16(kernels[2]), list_fp16_in_out(kernels[3]);
     return true;
   }();
-  require(config >= 0 && config < kConfigs, "row " + std::to_string(config) + " of the tile table was asked for; it has " +
-                                                std::to_string(kConfigs) + " rows");
+  require(config >= 0 && config < kConfigs, "row " + std::to_string(config) +
+                                                " of the tile table was asked for; it has " + std::to_string(kConfigs) +
+                                                " rows");
   require(dtype == DType::kBF16 || dtype == DType::kF16,
           "the GPU engines multiply bf16 and fp16, not " + std::string(name(dtype)));
   void const* const kernel = kernels[(dtype == DType::kF16) * 2 + (layout == WeightLayout::kInOut)][config];
   static std::atomic<uint64_t> granted[4][kConfigs];
   int device = 0;
-  must(cudaGetDevice(&device), "cudaGetDevice");
+  check_cuda(cudaGetDevice(&device), "cudaGetDevice");
   auto& devices = granted[(dtype == DType::kF16) * 2 + (layout == WeightLayout::kInOut)][config];
   if (!(devices.load() >> device & 1)) {
-    must(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kTable[config].shared_bytes(layout)),
-         "shared memory for the Hopper kernel");
+    check_cuda(
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kTable[config].shared_bytes(layout)),
+        "shared memory for the Hopper kernel");
     devices.fetch_or(uint64_t{1} << device);
   }
   return kernel;
@@ -120,35 +117,59 @@ CUtensorMap map_weight(Launch const& l, Config const& config) {
     box_rows = kBlockK / config.cluster_m;
   else
     box_rows = (config.block_n / (l.gated ? 2 : config.cluster_m) + 7) / 8 * 8;
-  return tensor_map({l.weight.data, l.weight.dtype, l.weight.columns, l.weight.rows, l.weight.stride, box_columns,
-                     box_rows, true});
+  return tensor_map(
+      {l.weight.data, l.weight.dtype, l.weight.columns, l.weight.rows, l.weight.stride, box_columns, box_rows, true});
+}
+
+/// Where tiles end at shard boundaries (Tiling::kWithin, as Remote has it), results that stay must not spill over them.
+Shards within(Launch const& l) {
+  bool const keeps = l.route.kind == AnyRoute::Kind::kKeep, remote = l.gate.kind == AnyGate::Kind::kRemote;
+  int64_t const end = l.route.shards().total;
+  for (int i = 0; i < l.order.runs; ++i) {
+    Schedule::Run const& run = l.order.run[i];
+    bool const open_ended = run.rows % l.order.block_m != 0 && run.row + run.rows != end;
+    require(!open_ended || (keeps && remote) || l.route.kind == AnyRoute::Kind::kPush ||
+                l.route.kind == AnyRoute::Kind::kSum,
+            "tiles within shards (Tiling::kWithin) go with Remote and Keep, Push or Sum", ErrorKind::kUnsupported);
+  }
+  return keeps && remote ? l.gate.remote.shards : Shards{};
 }
 
 /// What lies at each rank that the route may point to: slots whose rows end where a band may end. Returns the rows from
 /// slot to slot.
-int64_t map_slots(Launch const& l, Config const& config, CUtensorMap (&maps)[kMaxRanks]) {
-  auto add = [&](int rank, int64_t rows, int64_t slots, int64_t slot_rows) {
+int64_t map_slots(Launch const& l, Config const& config, Shards const& within, CUtensorMap (&maps)[kMaxRanks]) {
+  auto add_at = [&](int map, void* data, int64_t rows, int64_t slots, int64_t slot_rows) {
     if (rows == 0) return;
-    require(l.c.at(rank) && aligned(l.c.at(rank)), "memory for C is missing or not at a multiple of 16 bytes");
-    maps[rank] = tensor_map({l.c.at(rank), l.weight.dtype, l.columns(), rows, l.c_stride, config.chunk_n(), 64,
-                             config.chunk_n() == 64, slots, slot_rows * l.c_stride});
+    require(data && aligned(data), "memory for C is missing or not at a multiple of 16 bytes");
+    maps[map] = tensor_map({data, l.weight.dtype, l.columns(), rows, l.c_stride, config.chunk_n, 64,
+                            config.chunk_n == 64, slots, slot_rows * l.c_stride});
+  };
+  auto add = [&](int rank, int64_t rows, int64_t slots, int64_t slot_rows) {
+    add_at(rank, l.c.at(rank), rows, slots, slot_rows);
   };
   constexpr int64_t kOneSlot = int64_t{1} << 31;  // more rows than there are: all rows are of slot 0
   using Kind = AnyRoute::Kind;
   AnyRoute const& route = l.route;
   Shards const shards = route.shards();
   switch (route.kind) {
-    case Kind::kKeep: add(route.keep.rank, shards.total, 1, shards.total); return kOneSlot;
+    case Kind::kKeep:
+      if (within.ranks > 1)
+        for (int shard = 0; shard < within.ranks; ++shard)
+          add_at(shard, static_cast<char*>(l.c.at(route.keep.rank)) + within.begin(shard) * l.c_stride * 2,
+                 within.size(shard), 1, within.size(shard));
+      else
+        add(route.keep.rank, shards.total, 1, shards.total);
+      return kOneSlot;
     case Kind::kStage: add(route.stage.rank, shards.total, 1, shards.total); return kOneSlot;
     case Kind::kSum:
       for (int rank = 0; rank < shards.ranks; ++rank) add(rank, shards.size(rank), 1, shards.size(rank));
       return kOneSlot;
     case Kind::kPush:
-      for (int rank = 0; rank < shards.ranks; ++rank)
-        add(rank, shards.size(rank), shards.ranks, route.push.slot_rows);
+      for (int rank = 0; rank < shards.ranks; ++rank) add(rank, shards.size(rank), shards.ranks, route.push.slot_rows);
       return route.push.slot_rows;
     case Kind::kBroadcast:
-      for (int rank = 0; rank < route.broadcast.ranks; ++rank) add(rank, shards.total, route.broadcast.ranks, shards.total);
+      for (int rank = 0; rank < route.broadcast.ranks; ++rank)
+        add(rank, shards.total, route.broadcast.ranks, shards.total);
       return shards.total;
   }
   return kOneSlot;
@@ -164,16 +185,21 @@ int resident_blocks(int row, DType dtype, WeightLayout layout) {
   static std::atomic<int> known[4][kConfigs][64];
   void const* const kernel = kernel_of(row, dtype, layout);
   int device = 0;
-  must(cudaGetDevice(&device), "cudaGetDevice");
+  check_cuda(cudaGetDevice(&device), "cudaGetDevice");
   auto& cached = known[(dtype == DType::kF16) * 2 + (layout == WeightLayout::kInOut)][row][device];
   if (int const blocks = cached.load()) return blocks;
   Config const& config = kTable[row];
   Attributes attributes(config, layout, config.cluster(), false, nullptr);
   int clusters = 0;
-  must(cudaOccupancyMaxActiveClusters(&clusters, kernel, &attributes.launch), "cudaOccupancyMaxActiveClusters");
+  check_cuda(cudaOccupancyMaxActiveClusters(&clusters, kernel, &attributes.launch), "cudaOccupancyMaxActiveClusters");
   require(clusters > 0, "this GPU holds no block of the Hopper kernel", ErrorKind::kUnsupported);
   cached = clusters * config.cluster();
   return clusters * config.cluster();
+}
+
+void prepare(int row, DType dtype, WeightLayout layout) {
+  cudaFuncAttributes attributes;
+  check_cuda(cudaFuncGetAttributes(&attributes, kernel_of(row, dtype, layout)), "loading the Hopper kernel");
 }
 
 void launch(Launch const& l, CUstream_st* stream) {
@@ -184,7 +210,9 @@ void launch(Launch const& l, CUstream_st* stream) {
   Operands operands{};
   map_rows(l, config, operands.a);
   operands.b = map_weight(l, config);
-  operands.slot_rows = map_slots(l, config, operands.c);
+  operands.within = within(l);
+  operands.slot_rows = map_slots(l, config, operands.within, operands.c);
+  operands.c_rows = l.c, operands.c_stride = l.c_stride;
   operands.columns = static_cast<int>(l.columns());
   operands.up = static_cast<int>(l.columns());
   operands.epilogue = epilogue(l);
@@ -195,7 +223,7 @@ void launch(Launch const& l, CUstream_st* stream) {
   Attributes attributes(config, l.layout, clusters * config.cluster(), l.cooperative, stream);
   void* arguments[] = {&operands, const_cast<Schedule*>(&l.order), const_cast<AnyGate*>(&l.gate),
                        const_cast<AnyRoute*>(&l.route)};
-  must(cudaLaunchKernelExC(&attributes.launch, kernel, arguments), "launching the Hopper kernel");
+  check_cuda(cudaLaunchKernelExC(&attributes.launch, kernel, arguments), "launching the Hopper kernel");
 }
 
 }  // namespace flux::sm90

@@ -33,8 +33,8 @@ CUtensorMap tensor_map(MatrixView const& v) {
   cuuint32_t const step[] = {1, 1, 1};
   CUresult const result =
       encoder()(&map, v.dtype == DType::kBF16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
-                v.slots > 0 ? 3 : 2, const_cast<void*>(v.data), size, pitches, box, step,
-                CU_TENSOR_MAP_INTERLEAVE_NONE, v.swizzled ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE,
+                v.slots > 0 ? 3 : 2, const_cast<void*>(v.data), size, pitches, box, step, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                v.swizzled ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE,
                 CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS)
     throw Error(ErrorKind::kDevice, "the CUDA driver refused a tensor map of " + std::to_string(v.rows) + " x " +

@@ -13,7 +13,7 @@ struct MatrixView {
   DType dtype;  // bf16 or fp16
   int64_t columns, rows, stride;
   int box_columns, box_rows;
-  bool swizzled;  // rows of 128 bytes in shared memory, 16-byte units exchanged within 8 rows
+  bool swizzled;                       // rows of 128 bytes in shared memory, 16-byte units exchanged within 8 rows
   int64_t slots = 0, slot_stride = 0;  // slots 0: a plain matrix
 };
 

@@ -12,11 +12,19 @@ struct ArrivalWords {
   Shards slices;          // k over slices
   int64_t comm_rows = 1;  // rows of a communication tile, independent of the GEMM's tile
 
-  FLUX_HD constexpr int tiles() const { return static_cast<int>(quotient(shards.largest() + comm_rows - 1, comm_rows)); }
+  FLUX_HD constexpr int tiles() const {
+    return static_cast<int>(quotient(shards.largest() + comm_rows - 1, comm_rows));
+  }
   FLUX_HD constexpr int64_t size() const { return int64_t{1} * shards.ranks * tiles() * slices.ranks; }
   FLUX_HD constexpr int64_t index(int source, int64_t tile, int slice) const {
     return (int64_t{1} * source * tiles() + tile) * slices.ranks + slice;
   }
+};
+
+/// What a waiter remembers: words stay set for the rest of a call.
+struct Seen {
+  uint64_t words = 0;  // of the first 64
+  bool fresh = false;  // a word was looked at since the waiter last cleared this
 };
 
 /// A is here.
@@ -40,12 +48,21 @@ struct Arrival {
   FLUX_HD Place where(Rows rows) const { return {rank, rows.first, rows.count}; }
   /// All of `rows`, in slice `slice` of k, may be read once this returned true.
   FLUX_HD bool wait(Rows rows, int slice) const {
+    Seen nothing;
+    return wait(rows, slice, nothing);
+  }
+  /// The same, without looking again at words that `seen` remembers.
+  FLUX_HD bool wait(Rows rows, int slice, Seen& seen) const {
     if (planted(Bug::kNoWait)) return true;
     return each_band(layout.shards, rows, [&](Place band, int64_t first) {
       if (band.rank == rank) return true;
-      for (int64_t t = quotient(band.row, layout.comm_rows); t * layout.comm_rows < band.row + band.rows; ++t)
-        if (!await(words + layout.index(band.rank, t, slice), goal, watch, Awaited::kRows, band.rank, first))
-          return false;
+      for (int64_t t = quotient(band.row, layout.comm_rows); t * layout.comm_rows < band.row + band.rows; ++t) {
+        int64_t const index = layout.index(band.rank, t, slice);
+        if (index < 64 && seen.words >> index & 1) continue;
+        seen.fresh = true;
+        if (!await(words + index, goal, watch, Awaited::kRows, band.rank, first)) return false;
+        if (index < 64) seen.words |= uint64_t{1} << index;
+      }
       return true;
     });
   }

@@ -3,6 +3,7 @@
 //
 // An engine gives
 //   kRoles                       whether load, multiply and store run side by side
+//   roles(start, load, multiply, store)   with kRoles: begins a walk by start() in each role and hands it to the role
 //   first(), stride()            which tiles of the schedule are this worker's
 //   timed(phase, tile, f)        runs f, and keeps its times where a timeline is asked for
 //   ahead(tile, k)               may ask for the weights of a range of k, before the rows are waited for
@@ -40,10 +41,10 @@ FLUX_HD void store_tile(Engine& engine, Route const& route, Tile tile) {
 template <class Engine, class Gate, class Route>
 FLUX_HD void run(Engine& engine, Schedule const& order, Gate const& gate, Route const& route) {
   Shards const slices = gate.slices();
-  auto each = [&](auto&& act) {
-    int hint = 0;
-    for (int64_t i = engine.first(); i < order.size(); i += engine.stride())
-      if (!act(order.at(i, hint))) return;
+  auto start = [&] { return Walk(order, engine.first(), engine.stride()); };
+  auto each = [](Walk walk, auto&& act) {
+    for (; walk; ++walk)
+      if (!act(*walk)) return;
   };
   auto load = [&](Tile tile, int s) {
     Rows const k{slices.begin(s), slices.size(s)};
@@ -58,22 +59,23 @@ FLUX_HD void run(Engine& engine, Schedule const& order, Gate const& gate, Route 
   };
   if constexpr (Engine::kRoles) {
     engine.roles(
-        [&] {
-          each([&](Tile tile) {
+        start,
+        [&](Walk const& walk) {
+          each(walk, [&](Tile tile) {
             for (int s = 0; s < slices.ranks; ++s) load(tile, s);
             return true;
           });
         },
-        [&] {
-          each([&](Tile tile) {
+        [&](Walk const& walk) {
+          each(walk, [&](Tile tile) {
             return engine.timed(Phase::kMaths, tile, [&] {
               return engine.multiply(tile, Rows{0, slices.total}), true;
             });
           });
         },
-        [&] { each(store); });
+        [&](Walk const& walk) { each(walk, store); });
   } else {
-    each([&](Tile tile) {
+    each(start(), [&](Tile tile) {
       for (int s = 0; s < slices.ranks; ++s) {
         if (!load(tile, s)) return false;
         engine.timed(Phase::kMaths, tile, [&] {

@@ -23,8 +23,9 @@ struct Shards {
   int ranks = 1;
   int64_t unit = 1;
 
-  FLUX_HD constexpr int64_t units() const { return quotient(total + unit - 1, unit); }
+  FLUX_HD constexpr int64_t units() const { return unit == 1 ? total : quotient(total + unit - 1, unit); }
   FLUX_HD constexpr int64_t begin(int r) const {
+    if (ranks == 1) return r == 0 ? 0 : total;
     int64_t at = quotient(units() * r, ranks) * unit;
     return at < total ? at : total;
   }
@@ -35,7 +36,9 @@ struct Shards {
   }
   /// The rank that owns `element`: the last r with begin(r) <= element.
   FLUX_HD constexpr int owner(int64_t element) const {
-    return static_cast<int>(quotient((quotient(element, unit) + 1) * ranks - 1, units()));
+    if (ranks == 1) return 0;
+    int64_t const before = unit == 1 ? element : quotient(element, unit);
+    return static_cast<int>(quotient((before + 1) * ranks - 1, units()));
   }
   /// The first band of `rows`: those that one rank owns, as rows of its own shard.
   FLUX_HD constexpr Place band(Rows rows) const {

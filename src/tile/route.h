@@ -22,7 +22,9 @@ struct BandWords {
     return rows == 0 ? 0 : static_cast<int>(quotient(rows + offset(owner) + block_m - 1, block_m));
   }
   FLUX_HD constexpr int most() const { return static_cast<int>(quotient(shards.largest(), block_m)) + 2; }
-  FLUX_HD constexpr int index(Place band) const { return static_cast<int>(quotient(band.row + offset(band.rank), block_m)); }
+  FLUX_HD constexpr int index(Place band) const {
+    return static_cast<int>(quotient(band.row + offset(band.rank), block_m));
+  }
   FLUX_HD constexpr int64_t size() const { return int64_t{1} * shards.ranks * most(); }
   FLUX_HD constexpr int64_t index(int source, int band) const { return int64_t{1} * source * most() + band; }
   /// The rows of band `band` of `owner`, within its shard.

@@ -51,7 +51,7 @@ struct Schedule {
     Run const& r = run[hint];
     uint32_t const j = static_cast<uint32_t>(i - r.start), per_band = static_cast<uint32_t>(band) * tiles_n;
     uint32_t const b = j / per_band, inside = j % per_band;
-    uint32_t const tiles_m = static_cast<uint32_t>(quotient(r.rows + block_m - 1, block_m)), top = b * band;
+    uint32_t const tiles_m = this->tiles_m(r), top = b * band;
     uint32_t const height = tiles_m - top < static_cast<uint32_t>(band) ? tiles_m - top : band;
     uint32_t const n = inside / height;
     int64_t const offset = static_cast<int64_t>(top + (inside - n * height)) * block_m;
@@ -63,12 +63,64 @@ struct Schedule {
     return at(i, hint);
   }
 
+  FLUX_HD constexpr uint32_t tiles_m(Run const& r) const {
+    return static_cast<uint32_t>(quotient(r.rows + block_m - 1, block_m));
+  }
+
   constexpr void append(int64_t row, int64_t rows) {
     int64_t const tiles = (rows + block_m - 1) / block_m * tiles_n;
     run[runs].row = row, run[runs].rows = rows;
     run[runs + 1].start = run[runs].start + tiles;
     ++runs;
   }
+};
+
+/// Every `stride`-th tile of a schedule from the `first` on, the same as schedule[first + i * stride]. It divides once
+/// a run, not once a tile: a worker's next tile is then no burden to its single threads.
+class Walk {
+ public:
+  FLUX_HD constexpr Walk(Schedule const& schedule, int64_t first, int64_t stride)
+      : schedule_(schedule), stride_(static_cast<uint32_t>(stride)), index_(static_cast<uint32_t>(first)) {
+    locate();
+  }
+
+  FLUX_HD constexpr explicit operator bool() const { return index_ < schedule_.size(); }
+  FLUX_HD constexpr Tile operator*() const {
+    Schedule::Run const& r = schedule_.run[run_];
+    int64_t const offset = static_cast<int64_t>(top_ + m_) * schedule_.block_m, left = r.rows - offset;
+    return {r.row + offset, static_cast<int>(left < schedule_.block_m ? left : schedule_.block_m),
+            static_cast<int>(n_)};
+  }
+  FLUX_HD constexpr void operator++() {
+    index_ += stride_, n_ += across_, m_ += down_;
+    if (m_ >= height_) m_ -= height_, ++n_;
+    uint32_t const columns = static_cast<uint32_t>(schedule_.tiles_n), band = static_cast<uint32_t>(schedule_.band);
+    while (n_ >= columns) {
+      n_ -= columns, top_ += band;
+      if (top_ + band > tiles_m_) return locate();  // the last band of a run may be lower
+    }
+  }
+
+ private:
+  FLUX_HD constexpr void locate() {
+    if (!*this) return;
+    while (index_ >= schedule_.run[run_ + 1].start) ++run_;
+    Schedule::Run const& r = schedule_.run[run_];
+    uint32_t const j = index_ - static_cast<uint32_t>(r.start), band = static_cast<uint32_t>(schedule_.band);
+    uint32_t const per_band = band * static_cast<uint32_t>(schedule_.tiles_n), above = j / per_band;
+    tiles_m_ = schedule_.tiles_m(r), top_ = above * band;
+    height_ = tiles_m_ - top_ < band ? tiles_m_ - top_ : band;
+    uint32_t const inside = j - above * per_band;
+    n_ = inside / height_, m_ = inside - n_ * height_;
+    across_ = stride_ / height_, down_ = stride_ - across_ * height_;
+  }
+
+  Schedule const& schedule_;
+  uint32_t const stride_;
+  uint32_t index_;  // tiles of a schedule fit
+  int run_ = 0;
+  uint32_t tiles_m_ = 0, top_ = 0, height_ = 1, n_ = 0, m_ = 0;  // tile rows; the band; the tile within it
+  uint32_t across_ = 0, down_ = 0;                               // a stride, as columns and rows of this band
 };
 
 /// How tile rows lie over the shards. `kAcross`: one grid over all rows, tiles may straddle owners and none is wasted.

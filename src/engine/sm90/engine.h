@@ -1,6 +1,6 @@
 #pragma once
-// One Hopper block: a loader, maths warpgroups and a storer run the loop of src/tile side by side. docs/engines.md draws
-// it.
+// One Hopper block: a loader, maths warpgroups and a storer run the loop of src/tile side by side. docs/engines.md
+// draws it.
 #include <cutlass/arch/reg_reconfig.h>
 
 #include "engine/sm90/loader.h"
@@ -15,33 +15,41 @@ class Engine {
  public:
   static constexpr bool kRoles = true;
 
-  __device__ Engine(Operands const& operands, Watch const* watch, Shared<S>& shared)
+  __device__ Engine(Operands const& operands, Watch const* watch, Seen& seen, Shared<S>& shared)
       : shared_(shared),
+        seen_(seen),
         watch_(watch),
-        loader_(operands, shared, blockIdx.x % S::kCluster),
-        maths_(operands, shared, blockIdx.x % S::kCluster),
-        storer_(operands, shared, blockIdx.x % S::kCluster) {}
+        loader_(operands, shared),
+        maths_(operands, shared),
+        storer_(operands, shared) {}
 
   // The blocks of a cluster work on one tile of the schedule.
   __device__ int first() const { return blockIdx.x / S::kCluster; }
   __device__ int stride() const { return gridDim.x / S::kCluster; }
 
-  template <class Load, class Multiply, class Store>
-  __device__ void roles(Load&& load, Multiply&& multiply, Store&& store) {
-    if (threadIdx.x == 0) shared_.init();
-    meet();
+  // Each role works out its first tile before the block meets: that hides what the parameters take to arrive.
+  template <class Start, class Load, class Multiply, class Store>
+  __device__ void roles(Start&& start, Load&& load, Multiply&& multiply, Store&& store) {
     constexpr int kMaths = S::kGroups * 128;
+    shared_.init();
     if (threadIdx.x >= kMaths) {
-      if constexpr (S::kGroups == 2) cutlass::arch::warpgroup_reg_dealloc<72>();
-      if (threadIdx.x == kMaths) load();
-      if (threadIdx.x == kMaths + 32) store();
+      if constexpr (S::kGroups == 2) cutlass::arch::warpgroup_reg_dealloc<S::config.registers_beside()>();
+      auto const walk = start();
+      meet();
+      if (threadIdx.x == kMaths) load(walk);
+      __syncwarp();
+      part();  // the storer touches no other block: it parts before it begins
+      if (threadIdx.x == kMaths + 32) store(walk);
       __syncwarp();
     } else {
-      if constexpr (S::kGroups == 2) cutlass::arch::warpgroup_reg_alloc<216>();
+      if constexpr (S::kGroups == 2) cutlass::arch::warpgroup_reg_alloc<S::config.registers_of_maths()>();
+      auto const walk = start();
       maths_.begin();
-      multiply();
+      meet();
+      multiply(walk);
+      part();
     }
-    meet();  // nobody leaves while another block of the cluster may still write or signal here
+    if constexpr (S::kCluster > 1) cute::cluster_wait();
   }
 
   template <class F>
@@ -49,15 +57,19 @@ class Engine {
     return f();
   }
 
-  /// After a wait: what it acquired is ordered before the bulk loads to come. A wait that failed, or a world that ended,
-  /// poisons what is stored from now on; the roles go on in step.
+  /// After a wait: what it acquired is ordered before the bulk loads to come. A wait that failed, or a world that
+  /// ended, poisons what is stored from now on; the roles go on in step.
   __device__ bool check(bool ok) {
-    if (watch_ && (!ok || aborted(*watch_))) *const_cast<int volatile*>(&shared_.poisoned) = 1;
+    if (!watch_ || !seen_.fresh) return true;
+    seen_.fresh = false;
+    if (!ok || aborted(*watch_)) *const_cast<int volatile*>(&shared_.poisoned) = 1;
     ptx::fence_bulk_loads();
     return true;
   }
 
-  __device__ void ahead(Tile tile, Rows k) { loader_.ahead(tile, k); }
+  __device__ void ahead(Tile tile, Rows k) {
+    if (watch_) loader_.ahead(tile, k);
+  }
   __device__ void load(Place from, Tile tile, Rows k) { loader_.load(from, tile, k); }
   __device__ void multiply(Tile tile, Rows k) { maths_.multiply(tile, k); }
   __device__ void store(Place to, int skip, Tile, Write write) { storer_.store(to, skip, write); }
@@ -77,7 +89,13 @@ class Engine {
       __syncthreads();
   }
 
+  // Nobody leaves (waits above) before the other block of the cluster can write and signal here no more.
+  static __device__ void part() {
+    if constexpr (S::kCluster > 1) cute::cluster_arrive();
+  }
+
   Shared<S>& shared_;
+  Seen& seen_;          // by the loader
   Watch const* watch_;  // of a gate that waits, otherwise null
   Loader<S> loader_;
   Maths<S> maths_;

@@ -27,8 +27,8 @@ __device__ inline float2 unpack(uint32_t both, cutlass::half_t) {
   return __half22float2(reinterpret_cast<__half2 const&>(both));
 }
 template <class T>
-__device__ float2 load_pair(void const* base, int64_t index) {
-  return unpack(__ldg(reinterpret_cast<uint32_t const*>(static_cast<T const*>(base) + index)), T{});
+__device__ float2 load_pair(T const* at) {
+  return unpack(__ldg(reinterpret_cast<uint32_t const*>(at)), T{});
 }
 
 __device__ inline float bend(float x, Curve c) {
@@ -47,18 +47,20 @@ __device__ void bend_all(Curve const& curve, float* d) {
 template <int kN, bool kGateable, class T>
 __device__ void finish(Epilogue const& e, float (&d)[kN / 2], int64_t row, int64_t rows, int column, int columns,
                        int up) {
+  bool const gated = kGateable && e.gated;
   int const mine = column + threadIdx.x % 4 * 2;
   if (e.bias) {
+    T const* const first = static_cast<T const*>(e.bias) + mine;
+    T const* const second = gated ? first + up - kN / 2 : first;  // of the tile's second half
+    int const end = columns - mine;
 #pragma unroll
     for (int u = 0; u < kN / 8; ++u) {
-      bool const second = kGateable && e.gated && u >= kN / 16;
-      int const at = mine + 8 * (second ? u - kN / 16 : u);
-      if (at >= columns) continue;
-      float2 const bias = load_pair<T>(e.bias, at + (second ? up : 0));
+      bool const half = u >= kN / 16;
+      if (8 * u - (half && gated ? kN / 2 : 0) >= end) continue;
+      float2 const bias = load_pair((half ? second : first) + 8 * u);
       d[4 * u] += bias.x, d[4 * u + 1] += bias.y, d[4 * u + 2] += bias.x, d[4 * u + 3] += bias.y;
     }
   }
-  bool const gated = kGateable && e.gated;
   constexpr int kFirst = kGateable ? kN / 4 : kN / 2;
   if (e.curved) bend_all<kFirst>(e.curve, d);
   if (e.curved && !gated) bend_all<kN / 2 - kFirst>(e.curve, d + kFirst);
@@ -68,15 +70,16 @@ __device__ void finish(Epilogue const& e, float (&d)[kN / 2], int64_t row, int64
   }
   if (e.residual) {
 #pragma unroll
-    for (int u = 0; u < kN / 8; ++u)
+    for (int low = 0; low < 2; ++low) {
+      if (row + 8 * low >= rows) continue;
+      T const* const line = static_cast<T const*>(e.residual) + (row + 8 * low) * e.residual_stride + mine;
 #pragma unroll
-      for (int low = 0; low < 2; ++low) {
-        int const at = mine + 8 * u;
-        int64_t const r = row + 8 * low;
-        if (at >= columns || r >= rows) continue;
-        float2 const add = load_pair<T>(e.residual, r * e.residual_stride + at);
+      for (int u = 0; u < kN / 8; ++u) {
+        if (mine + 8 * u >= columns) continue;
+        float2 const add = load_pair(line + 8 * u);
         d[4 * u + 2 * low] += add.x, d[4 * u + 2 * low + 1] += add.y;
       }
+    }
   }
 }
 

@@ -13,8 +13,7 @@ namespace flux::sm90 {
 template <class S>
 class Loader {
  public:
-  __device__ Loader(Operands const& operands, Shared<S>& shared, int rank)
-      : operands_(operands), shared_(shared), rank_(rank) {}
+  __device__ Loader(Operands const& operands, Shared<S>& shared) : operands_(operands), shared_(shared) {}
 
   /// Asks for the weights of the stages that are free now.
   __device__ void ahead(Tile tile, Rows k) {
@@ -28,7 +27,8 @@ class Loader {
   /// The tile's rows, at `from`, and the weights not yet asked for.
   __device__ void load(Place from, Tile tile, Rows k) {
     CUtensorMap const* const map = &operands_.a[from.rank];
-    int const row = static_cast<int>(from.row) + (S::kClusterM > 1 ? rank_ * S::kM : 0), count = steps(k.count);
+    int const row = static_cast<int>(from.row) + (S::kClusterM > 1 ? rank_in_cluster() * S::kM : 0),
+              count = steps(k.count);
     int column = static_cast<int>(k.first);
 #pragma unroll 1
     for (int i = 0; i < count; ++i, column += kBlockK, at_.next()) {
@@ -44,8 +44,8 @@ class Loader {
     ahead_ = 0;
   }
 
-  /// Rows of an operand tile that one of `sharers` blocks loads: whole 8-row swizzle atoms. Where they do not fit evenly
-  /// (168 over 2) the parts overlap: the same bytes, written twice.
+  /// Rows of an operand tile that one of `sharers` blocks loads: whole 8-row swizzle atoms. Where they do not fit
+  /// evenly (168 over 2) the parts overlap: the same bytes, written twice.
   static constexpr int part(int rows, int sharers) { return (rows / sharers + 7) / 8 * 8; }
 
   /// Weight rows, [out,in], that one copy brings: a block's part; in gated tiles, which are half gate, half up, a half.
@@ -55,11 +55,11 @@ class Loader {
   static constexpr bool kInOut = S::kLayout == WeightLayout::kInOut;
   static constexpr int kPartK = kBlockK / S::kClusterM;  // [in,out]: k rows that a block loads
   static constexpr int kStageBytes =
-      (part(S::kM, S::kClusterN) * S::kClusterN +
-       (kInOut ? S::kPanelN : part(S::kN, S::kClusterM) * S::kClusterM)) * kBlockK * 2;
+      (part(S::kM, S::kClusterN) * S::kClusterN + (kInOut ? S::kPanelN : part(S::kN, S::kClusterM) * S::kClusterM)) *
+      kBlockK * 2;
 
   /// Where this block's part of a shared tile begins.
-  __device__ int share(int rows, int part) const { return part == rows ? 0 : rank_ * (rows - part); }
+  __device__ int share(int rows, int part) const { return part == rows ? 0 : rank_in_cluster() * (rows - part); }
 
   template <int kSharers>
   __device__ void fetch(CUtensorMap const* map, typename S::T* to, int x, int y, int stage) {
@@ -74,11 +74,11 @@ class Loader {
   // Opens the stage: from here on its barrier expects both operands.
   __device__ void request_weights(Tile tile, int k, int stage) {
     shared_.full[stage].arrive_and_expect_tx(kStageBytes);
-    int const n = tile.n * S::kClusterN + (S::kClusterN > 1 ? rank_ : 0);
+    int const n = tile.n * S::kClusterN + (S::kClusterN > 1 ? rank_in_cluster() : 0);
     bool const gated = operands_.epilogue.gated;
     typename S::T* const to = shared_.b[stage];
     if constexpr (kInOut) {
-      int const at = S::kClusterM > 1 ? rank_ * kPartK : 0, first = n * (gated ? S::kN / 2 : S::kN);
+      int const at = S::kClusterM > 1 ? rank_in_cluster() * kPartK : 0, first = n * (gated ? S::kN / 2 : S::kN);
 #pragma unroll 1
       for (int panel = 0; panel < S::kPanelN / 64; ++panel) {
         bool const up = gated && panel >= S::kPanelN / 128;
@@ -90,14 +90,13 @@ class Loader {
       fetch<S::kClusterM>(&operands_.b, to + at * kBlockK, k, n * S::kN + at, stage);
     } else {
       constexpr int kHalf = S::kN / 2;
-      for (int half = S::kClusterM > 1 ? rank_ : 0; half < 2; half += S::kClusterM)
+      for (int half = S::kClusterM > 1 ? rank_in_cluster() : 0; half < 2; half += S::kClusterM)
         fetch<S::kClusterM>(&operands_.b, to + half * kHalf * kBlockK, k, n * kHalf + half * operands_.up, stage);
     }
   }
 
   Operands const& operands_;
   Shared<S>& shared_;
-  int const rank_;  // of this block in its cluster
   Ring<S::kStages> at_;
   int ahead_ = 0;  // steps of the tile under way whose weights were asked for
 };

@@ -14,12 +14,13 @@ namespace flux::sm90 {
 template <class S>
 class Maths {
  public:
-  __device__ Maths(Operands const& operands, Shared<S>& shared, int rank)
-      : operands_(operands), shared_(shared), rank_(rank) {}
+  __device__ Maths(Operands const& operands, Shared<S>& shared) : operands_(operands), shared_(shared) {}
 
   /// By every thread of the maths warpgroups, once they have their registers.
   __device__ void begin() {
     group_ = __shfl_sync(~0u, threadIdx.x / 128, 0);
+    Epilogue const& e = operands_.epilogue;
+    finishes_ = e.bias || e.residual || e.gated || e.curved;
     int const block = threadIdx.x % 128 / 32;
     if (lane() == 0 && block < S::kCluster) empty_ = ptx::cluster_address(&shared_.empty[0], block);
   }
@@ -28,6 +29,7 @@ class Maths {
     int const count = steps(k.count);
     if (S::kPingPong && turn_ % S::kGroups != group_) {
       ++turn_;
+      slot_.skip(S::kBlocks * columns());
       return at_.skip(count);
     }
     // A parity wait tells a phase only from its neighbour. Without its turn, a group that skipped a tile would take an
@@ -36,10 +38,8 @@ class Maths {
     if (S::kPingPong) shared_.issued[group_].wait(go);
     float d[S::kBlocks][S::kN / 2];
     accumulate(d, count);
-    if (operands_.epilogue.bias || operands_.epilogue.residual || operands_.epilogue.gated ||
-        operands_.epilogue.curved)
-      finish_tile(d, tile);
-    if (*const_cast<int volatile*>(&shared_.poisoned)) poison(d);
+    if (__builtin_expect(finishes_, false)) finish_tile(d, tile);
+    if (__builtin_expect(*const_cast<int volatile*>(&shared_.poisoned), false)) poison(d);
     if (S::kPingPong) shared_.staged[group_].wait(go);
     stage(d);
     if (S::kPingPong && lane() == 0) shared_.staged[group_ ^ 1].arrive();
@@ -51,6 +51,10 @@ class Maths {
   static constexpr bool kInOut = S::kLayout == WeightLayout::kInOut;
   static constexpr gmma::Major kMajorB = kInOut ? gmma::Major::MN : gmma::Major::K;
 
+  // Chunks side by side in a finished tile.
+  __device__ int columns() const {
+    return S::config.gateable(S::kLayout) && operands_.epilogue.gated ? S::kColumns / 2 : S::kColumns;
+  }
   static __device__ int lane() { return threadIdx.x % 32; }
 
   __device__ void accumulate(Accumulators& d, int count) {
@@ -68,8 +72,8 @@ class Maths {
       for (int k = 0; k < kBlockK / 16; ++k)
 #pragma unroll
         for (int j = 0; j < S::kBlocks; ++j)
-          multiply_add<S::kN, typename S::T, kMajorB>(d[j], a + (j * kRow64 + k * kNextA), b + k * kNextB, k > 0 || i > 0,
-                                                      std::make_index_sequence<S::kN / 2>{});
+          multiply_add<S::kN, typename S::T, kMajorB>(d[j], a + (j * kRow64 + k * kNextA), b + k * kNextB,
+                                                      k > 0 || i > 0, std::make_index_sequence<S::kN / 2>{});
       cute::warpgroup_commit_batch();
       cute::warpgroup_wait<1>();  // the step before this one has read its stage
       if (i > 0) release(before);
@@ -92,9 +96,10 @@ class Maths {
 
   __device__ void finish_tile(Accumulators& d, Tile tile) {
     bool const gated = operands_.epilogue.gated;
-    int const n = tile.n * S::kClusterN + (S::kClusterN > 1 ? rank_ : 0);
-    int64_t row = tile.row + (S::kClusterM > 1 ? rank_ * S::kM : 0) + (S::kPingPong ? 0 : group_ * S::kGroupM);
-    row += threadIdx.x % 128 / 32 * 16 + lane() / 4;
+    int const n = tile.n * S::kClusterN + (S::kClusterN > 1 ? rank_in_cluster() : 0);
+    int64_t row =
+        tile.row + (S::kClusterM > 1 ? rank_in_cluster() * S::kM : 0) + (S::kPingPong ? 0 : group_ * S::kGroupM);
+    row += threadIdx.x % 128 / 32 * 16 + threadIdx.x / 4 % 8;
 #pragma unroll
     for (int j = 0; j < S::kBlocks; ++j)
       finish<S::kN, S::config.gateable(S::kLayout), typename S::T>(
@@ -111,8 +116,8 @@ class Maths {
 
   // Chunk by chunk into the staging ring, rows of 64 first.
   __device__ void stage(Accumulators const& d) {
-    int const row = threadIdx.x % 128 / 32 * 16 + lane() % 16, ring = S::kPingPong ? 0 : group_;
-    int const columns = S::config.gateable(S::kLayout) && operands_.epilogue.gated ? S::kColumns / 2 : S::kColumns;
+    int const row = threadIdx.x % 128 / 32 * 16 + threadIdx.x % 16, ring = S::kPingPong ? 0 : group_;
+    int const columns = this->columns();
 #pragma unroll
     for (int j = 0; j < S::kBlocks; ++j)
 #pragma unroll
@@ -125,7 +130,6 @@ class Maths {
         if (lane() == 0) shared_.ready[ring][slot_.stage].arrive();
         slot_.next();
       }
-    if (S::kPingPong) slot_.skip(S::kBlocks * columns);  // the other group's chunks of the next tile
   }
 
   static __device__ void stage_chunk(float const* x, typename S::T* chunk, int row) {
@@ -133,7 +137,7 @@ class Maths {
     auto packed = [&](int i) { return pack(x[i], x[i + 1], typename S::T{}); };
 #pragma unroll
     for (int u = 0; u < kUnits; u += 2, x += 8) {  // 16 x 16 elements of this warp: four 8 x 8 matrices
-      int const unit = u + lane() / 16;
+      int const unit = u + threadIdx.x / 16 % 2;
       auto& to = reinterpret_cast<cute::uint128_t*>(chunk)[row * kUnits + (S::kChunkN == 64 ? unit ^ row % 8 : unit)];
       if (u + 1 < kUnits)
         cute::SM90_U32x4_STSM_N::copy(packed(0), packed(2), packed(4), packed(6), to);
@@ -144,10 +148,10 @@ class Maths {
 
   Operands const& operands_;
   Shared<S>& shared_;
-  int const rank_;
   int group_ = 0;
-  uint32_t empty_ = 0;  // of the block this thread speaks to, if it speaks
-  int turn_ = 0;  // tiles so far, the other group's included
+  bool finishes_ = false;  // the epilogue has something to do
+  uint32_t empty_ = 0;     // of the block this thread speaks to, if it speaks
+  int turn_ = 0;           // tiles so far, the other group's included
   Ring<S::kStages> at_;
   Ring<S::kSlots> slot_;
 };

@@ -1,8 +1,9 @@
 #pragma once
 // The shared memory of a block, and the barriers at which its roles meet:
 //
-//   full[stage]          loader -> maths   both operand tiles of this k step have landed       (1 arrival, and the bytes)
-//   empty[stage]         maths -> loader   every group that reads this stage, in every block that our multicast writes
+//   full[stage]          loader -> maths   both operand tiles of this k step have landed       (1 arrival, and the
+//   bytes) empty[stage]         maths -> loader   every group that reads this stage, in every block that our multicast
+//   writes
 //                                          to, is done with it                                 (1 a group and block)
 //   ready[ring][slot]    maths -> storer   a 64-row chunk lies in the slot                     (4 warps)
 //   drained[ring][slot]  storer -> maths   the bulk store has read that chunk                  (1)
@@ -32,14 +33,14 @@ struct Shape {
   static constexpr int kClusterM = kConfig.cluster_m, kClusterN = kConfig.cluster_n, kCluster = kConfig.cluster();
   static constexpr int kGroups = kConfig.groups, kReaders = kPingPong ? 1 : kGroups;  // groups that read a stage
   static constexpr int kGroupM = kM / kReaders, kBlocks = kGroupM / 64;               // 64-row WGMMAs of one group
-  static constexpr int kChunkN = kConfig.chunk_n(), kColumns = kN / kChunkN;          // chunks side by side
+  static constexpr int kChunkN = kConfig.chunk_n, kColumns = kN / kChunkN;            // chunks side by side
   static_assert(kStages >= 3 && kSlots >= 2 && kGroupM % 64 == 0 && kN % kChunkN == 0 && kCluster <= 2);
 };
 
 /// A band of the tile being stored, as the store instructions need it.
 struct Band {
   int rank, slot;
-  int row;  // in its slot, of the tile's first row: may lie before the slot's beginning
+  int row;         // in its slot, of the tile's first row: may lie before the slot's beginning
   int first, end;  // rows of the tile
   bool add;
 };
@@ -56,13 +57,13 @@ struct Shared {
   Band bands[kMaxRanks];
   int poisoned;  // a wait failed: what is stored from now on is NaN
 
-  /// By one thread, before the block (or cluster) meets.
+  /// By all threads, before the block (or cluster) meets: each sets up a few barriers.
   __device__ void init() {
-    for (int i = 0; i < S::kStages; ++i) full[i].init(1), empty[i].init(S::kReaders * S::kCluster);
-    for (int ring = 0; ring < S::kRings; ++ring)
-      for (int i = 0; i < S::kSlots; ++i) ready[ring][i].init(4), drained[ring][i].init(1);
-    for (int group = 0; group < 2; ++group) issued[group].init(4), staged[group].init(4);
-    poisoned = 0;
+    int const i = threadIdx.x;
+    if (i < S::kStages) full[i].init(1), empty[i].init(S::kReaders * S::kCluster);
+    if (i >= 32 && i < 32 + S::kRings * S::kSlots) ready[0][i - 32].init(4), drained[0][i - 32].init(1);
+    if (i >= 64 && i < 66) issued[i - 64].init(4), staged[i - 64].init(4);
+    if (i == 0) poisoned = 0;
     cutlass::arch::fence_barrier_init();  // visible to the cluster and to bulk copies after the meeting
   }
 };
@@ -81,6 +82,9 @@ struct Ring {
     stage = at % kStages;
   }
 };
+
+/// Which block of its cluster this is.
+__device__ inline int rank_in_cluster() { return static_cast<int>(cute::block_rank_in_cluster()); }
 
 __device__ inline int steps(int64_t k) { return static_cast<int>((k + kBlockK - 1) / kBlockK); }
 

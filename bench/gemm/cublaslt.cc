@@ -1,0 +1,86 @@
+#include "bench/gemm/cublaslt.h"
+
+#include <cublasLt.h>
+#include <dlfcn.h>
+
+#include <algorithm>
+
+#include "bench/gemm/cuda.h"
+
+namespace flux::bench {
+namespace {
+
+constexpr int kProposals = 64;
+constexpr size_t kWorkspace = size_t{64} << 20;
+
+void must(cublasStatus_t status) {
+  if (status != CUBLAS_STATUS_SUCCESS) throw Error(ErrorKind::kDevice, "cuBLASLt: status " + std::to_string(status));
+}
+
+}  // namespace
+
+struct CublasLt::State {
+  void* library = nullptr;
+  cublasLtHandle_t handle = nullptr;
+  Buffer workspace{static_cast<int64_t>(kWorkspace)};
+  float const one = 1, zero = 0;
+
+  template <class F>
+  F* function(char const* name, F*) {
+    void* const found = dlsym(library, name);
+    if (!found) throw Error(ErrorKind::kUnsupported, std::string("cuBLASLt has no ") + name);
+    return reinterpret_cast<F*>(found);
+  }
+};
+#define LT(name) state_->function(#name, &name)
+
+CublasLt::CublasLt(std::string const& path) : state_(new State) {
+  for (std::string const& name : {path, std::string("libcublasLt.so.13"), std::string("libcublasLt.so.12")})
+    if (!state_->library && !name.empty()) state_->library = dlopen(name.c_str(), RTLD_NOW);
+  if (!state_->library) throw Error(ErrorKind::kUnsupported, "cuBLASLt was not found; name it by --cublaslt");
+  must(LT(cublasLtCreate)(&state_->handle));
+}
+
+CublasLt::~CublasLt() { LT(cublasLtDestroy)(state_->handle); }
+
+std::vector<GpuMethod> CublasLt::best(GemmProblem const& p, void const* x, void const* weight, void* out, int count,
+                                      std::mt19937& random) {
+  // Columns first: outᵀ [n, m] = weight-as-[n, k] · xᵀ [k, m].
+  cudaDataType_t const type = p.dtype == DType::kBF16 ? CUDA_R_16BF : CUDA_R_16F;
+  uint64_t const m = p.m, n = p.rank_n(), k = p.rank_k();
+  bool const in_out = p.layout == WeightLayout::kInOut;
+  cublasLtMatmulDesc_t operation;
+  must(LT(cublasLtMatmulDescCreate)(&operation, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+  cublasOperation_t const transposed = in_out ? CUBLAS_OP_N : CUBLAS_OP_T;
+  must(LT(cublasLtMatmulDescSetAttribute)(operation, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof transposed));
+  cublasLtMatrixLayout_t a, b, c;
+  must(LT(cublasLtMatrixLayoutCreate)(&a, type, in_out ? n : k, in_out ? k : n, in_out ? n : k));
+  must(LT(cublasLtMatrixLayoutCreate)(&b, type, k, m, k));
+  must(LT(cublasLtMatrixLayoutCreate)(&c, type, n, m, n));
+  cublasLtMatmulPreference_t preference;
+  must(LT(cublasLtMatmulPreferenceCreate)(&preference));
+  must(LT(cublasLtMatmulPreferenceSetAttribute)(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &kWorkspace,
+                                                sizeof kWorkspace));
+  std::vector<cublasLtMatmulHeuristicResult_t> proposals(kProposals);
+  int returned = 0;
+  must(LT(cublasLtMatmulAlgoGetHeuristic)(state_->handle, operation, a, b, c, c, preference, kProposals,
+                                          proposals.data(), &returned));
+  auto const multiply = LT(cublasLtMatmul);
+  std::vector<GpuMethod> all;
+  for (int i = 0; i < returned; ++i) {
+    auto run = [=, this, algorithm = proposals[i].algo] {
+      return multiply(state_->handle, operation, &state_->one, weight, a, x, b, &state_->zero, out, c, out, c,
+                      &algorithm, state_->workspace.data(), kWorkspace, nullptr);
+    };
+    if (run() == CUBLAS_STATUS_SUCCESS)
+      all.push_back({"cublaslt " + std::to_string(i) + "/" + std::to_string(returned), [run] { must(run()); }, {}});
+  }
+  must(cudaDeviceSynchronize());
+  measure(all, 3, 1, random);
+  std::sort(all.begin(), all.end(), [](auto const& a, auto const& b) { return a.quantile(0.5) < b.quantile(0.5); });
+  if (all.size() > static_cast<size_t>(count)) all.resize(count);
+  for (auto& method : all) method.us.clear();
+  return all;
+}
+
+}  // namespace flux::bench

@@ -1,0 +1,29 @@
+#pragma once
+// The best of cuBLASLt: 64 proposals asked for, a workspace of 64 MiB, every proposal timed. The library is opened at
+// run time, so that nothing links to it.
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "bench/gemm/problem.h"
+#include "bench/gemm/timing.h"
+
+namespace flux::bench {
+
+class CublasLt {
+ public:
+  /// Opens `path`, or libcublasLt.so.13 / .12 where the loader finds it. Throws Error{kUnsupported}.
+  explicit CublasLt(std::string const& path);
+  ~CublasLt();
+
+  /// Times every proposal for y = x · weightᵀ (plain, no epilogue) and returns the fastest `count`, each as a method.
+  std::vector<GpuMethod> best(GemmProblem const& problem, void const* x, void const* weight, void* out, int count,
+                              std::mt19937& random);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace flux::bench

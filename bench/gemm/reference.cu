@@ -1,0 +1,80 @@
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cmath>
+
+#include "bench/gemm/cuda.h"
+#include "bench/gemm/reference.h"
+
+namespace flux::bench {
+namespace {
+
+__device__ uint32_t mixed(uint64_t x) {
+  x ^= x >> 31, x *= 0x7fb5d329728ea185ull, x ^= x >> 27, x *= 0x81dadef4bc2dd44dull, x ^= x >> 33;
+  return static_cast<uint32_t>(x);
+}
+
+template <class T>
+__global__ void fill(T* data, int64_t count, uint32_t seed) {
+  for (int64_t i = blockIdx.x * int64_t{blockDim.x} + threadIdx.x; i < count; i += int64_t{gridDim.x} * blockDim.x)
+    data[i] = static_cast<T>(mixed((uint64_t{seed} << 40) + i) * 0x1p-31f - 1.f);
+}
+
+struct Layout {
+  int64_t m, n, k, columns;
+  bool in_out, gated, gelu;
+};
+
+// One warp an element of a sampled row. sums[0] += (out - ref)², sums[1] += ref².
+template <class T>
+__global__ void compare(Layout l, T const* x, T const* w, T const* bias, T const* out, int rows, double* sums) {
+  int64_t const warp = (blockIdx.x * int64_t{blockDim.x} + threadIdx.x) / 32;
+  int const lane = threadIdx.x % 32;
+  if (warp >= rows * l.columns) return;
+  int64_t const row = warp / l.columns * l.m / rows, column = warp % l.columns;
+  auto dot = [&](int64_t j) {
+    double sum = 0;
+    for (int64_t p = lane; p < l.k; p += 32)
+      sum += double{static_cast<float>(x[row * l.k + p])} * static_cast<float>(w[l.in_out ? p * l.n + j : j * l.k + p]);
+    for (int step = 16; step; step /= 2) sum += __shfl_xor_sync(~0u, sum, step);
+    return sum + (bias ? static_cast<float>(bias[j]) : 0.f);
+  };
+  double value = dot(column);
+  if (l.gelu) value = 0.5 * value * (1 + erf(value * 0.70710678118654752));
+  if (l.gated) value = value / (1 + exp(-value)) * dot(l.columns + column);
+  if (lane == 0) {
+    double const difference = static_cast<float>(out[row * l.columns + column]) - value;
+    atomicAdd(sums, difference * difference);
+    atomicAdd(sums + 1, value * value);
+  }
+}
+
+template <class F>
+auto with_type(DType dtype, F&& f) {
+  return dtype == DType::kBF16 ? f(static_cast<__nv_bfloat16*>(nullptr)) : f(static_cast<__half*>(nullptr));
+}
+
+}  // namespace
+
+void fill_random(void* data, DType dtype, int64_t count, uint32_t seed) {
+  with_type(dtype, [&]<class T>(T*) { fill<<<1024, 256>>>(static_cast<T*>(data), count, seed); });
+  must(cudaGetLastError());
+}
+
+double error_of(GemmProblem const& p, void const* x, void const* weight, void const* bias, void const* out, int rows) {
+  Layout const l{
+      p.m, p.rank_n(), p.rank_k(), p.columns(), p.layout == WeightLayout::kInOut, p.gated(), p.epilogue == "bias_gelu"};
+  Buffer sums(16);
+  must(cudaMemset(sums.data(), 0, 16));
+  int64_t const threads = rows * l.columns * 32;
+  with_type(p.dtype, [&]<class T>(T*) {
+    compare<<<static_cast<unsigned>((threads + 255) / 256), 256>>>(
+        l, static_cast<T const*>(x), static_cast<T const*>(weight), static_cast<T const*>(bias),
+        static_cast<T const*>(out), rows, static_cast<double*>(sums.data()));
+  });
+  double host[2];
+  must(cudaMemcpy(host, sums.data(), 16, cudaMemcpyDeviceToHost));
+  return std::sqrt(host[0] / host[1]);
+}
+
+}  // namespace flux::bench

@@ -1,0 +1,126 @@
+// Every per-rank GEMM of the workloads by our kernel (plain, and fused with nothing to wait for), by
+// the best of cuBLASLt and by stock CUTLASS, interleaved, checked against fp64, as one result file.
+#include <algorithm>
+
+#include "bench/gemm/cublaslt.h"
+#include "bench/gemm/ours.h"
+#include "bench/gemm/reference.h"
+#include "bench/gemm/stock.h"
+#include "bench/gemm/suite.h"
+#include "bench/gemm/timing.h"
+#include "engine/sm90/choose.h"
+#include "flux/version.h"
+
+namespace flux::bench {
+namespace {
+
+std::string plan_of(sm90::Choice const& choice) {
+  sm90::Config const& c = sm90::kTable[choice.row];
+  return "engine=sm90 tile=" + std::to_string(c.block_m) + "x" + std::to_string(c.block_n) +
+         " cluster=" + std::to_string(c.cluster_m) + "x" + std::to_string(c.cluster_n) +
+         (c.ping_pong ? " groups=ping-pong" : " groups=cooperative") + " band=" + std::to_string(choice.band);
+}
+
+MachineFacts machine() {
+  cudaDeviceProp properties;
+  must(cudaGetDeviceProperties(&properties, 0));
+  int driver = 0, runtime = 0, devices = 0;
+  must(cudaDriverGetVersion(&driver));
+  must(cudaRuntimeGetVersion(&runtime));
+  must(cudaGetDeviceCount(&devices));
+  auto version = [](int v) { return std::to_string(v / 1000) + "." + std::to_string(v % 1000 / 10); };
+  MachineFacts facts;
+  facts.gpu = properties.name, facts.gpus = devices, facts.driver = "CUDA " + version(driver),
+  facts.cuda = version(runtime);
+  return facts;
+}
+
+/// A method's samples as a row of the result file.
+ResultRow row_of(GemmProblem const& p, GpuMethod const& method, std::string name, std::string variant, double error,
+                 double best_us, std::string const& plan) {
+  ResultRow row;
+  row.workload = p.workload, row.op = "gemm", row.m = p.m, row.n = p.n, row.k = p.k, row.tp = p.tp;
+  row.dtype = flux::name(p.dtype), row.weight = flux::name(p.layout), row.epilogue = p.epilogue;
+  row.world = "single", row.link = "device", row.method = std::move(name), row.variant = std::move(variant);
+  row.total_us = method.quantile(0.5), row.p10_us = method.quantile(0.1), row.p90_us = method.quantile(0.9);
+  row.samples = static_cast<int64_t>(method.us.size());
+  row.gemm_us = best_us, row.gemm_by = "cublaslt";
+  if (!plan.empty()) row.plan = plan;
+  row.error = error;
+  return row;
+}
+
+void run_problem(GemmProblem const& p, CublasLt& cublas, GemmSuite const& options, std::mt19937& random,
+                 std::vector<ResultRow>& rows) {
+  GemmBuffers buffers(p);
+  Buffer workspace(16 << 20), raw(p.m * p.rank_n() * 2);  // cuBLASLt and CUTLASS: no epilogue, all n columns
+  int processors = 0;
+  must(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, 0));
+  sm90::Choice const choice = sm90::choose(p.m, p.rank_n(), p.rank_k(), p.layout, p.gated(), processors);
+
+  std::vector<GpuMethod> methods;
+  struct Label {
+    std::string name, variant;
+    bool raw;
+  };
+  std::vector<Label> labels;
+  for (auto& m : cublas.best(p, buffers.x.data(), buffers.weight.data(), raw.data(), 3, random))
+    labels.push_back({"cublaslt", m.name, true}), methods.push_back(std::move(m));
+  std::vector<GpuMethod> stock =
+      stock_cutlass(p, buffers.x.data(), buffers.weight.data(), raw.data(), workspace.data());
+  measure(stock, 3, 1, random);
+  std::sort(stock.begin(), stock.end(), [](auto& a, auto& b) { return a.quantile(0.5) < b.quantile(0.5); });
+  if (!stock.empty()) {
+    stock[0].us.clear();
+    labels.push_back({"cutlass", stock[0].name, true}), methods.push_back(stock[0]);
+  }
+  sm90::Launch const plain = plain_launch(p, buffers, choice.row, choice.band);
+  sm90::Launch const open = open_launch(p, buffers, choice.row, choice.band);
+  labels.push_back({"flux", "", false}), methods.push_back({"flux", [plain] { sm90::launch(plain, nullptr); }, {}});
+  labels.push_back({"flux_open", "", false}),
+      methods.push_back({"flux_open", [open] { sm90::launch(open, nullptr); }, {}});
+
+  std::vector<double> errors;
+  GemmProblem bare = p;
+  bare.epilogue = "none";
+  for (size_t i = 0; i < methods.size(); ++i) {
+    Buffer const& out = labels[i].raw ? raw : buffers.out;
+    must(cudaMemset(out.data(), 0xff, out.bytes()));
+    methods[i].run();
+    must(cudaDeviceSynchronize());
+    bool const biased = !labels[i].raw && p.epilogue == "bias_gelu";
+    errors.push_back(error_of(labels[i].raw ? bare : p, buffers.x.data(), buffers.weight.data(),
+                              biased ? buffers.bias.data() : nullptr, out.data(), options.checked_rows));
+  }
+  double const seconds = 2e-12 * p.m * p.rank_n() * p.rank_k() / 700;
+  measure(methods, options.rounds, std::clamp(static_cast<int>(0.5e-3 / seconds), 1, 8), random);
+
+  size_t best = 0;
+  for (size_t i = 0; i < methods.size() && labels[i].name == "cublaslt"; ++i)
+    if (methods[i].quantile(0.5) < methods[best].quantile(0.5)) best = i;
+  double const best_us = methods[best].quantile(0.5);
+  for (size_t i = 0; i < methods.size(); ++i) {
+    if (labels[i].name == "cublaslt" && i != best) continue;
+    bool const ours = !labels[i].raw;
+    rows.push_back(
+        row_of(p, methods[i], labels[i].name, "", errors[i], best_us, ours ? plan_of(choice) : labels[i].variant));
+  }
+}
+
+}  // namespace
+
+ResultFile gemm_suite(GemmSuite const& options, std::function<void(int done, int all)> const& progress) {
+  CublasLt cublas(options.cublaslt);
+  std::mt19937 random(7);
+  ResultFile file;
+  file.suite = "gemm", file.date = utc_now(), file.commit = commit(), file.machine = machine();
+  auto const problems = read_problems(options.workloads, options.tiers, options.ranks, options.least_m);
+  int done = 0;
+  for (GemmProblem const& p : problems) {
+    run_problem(p, cublas, options, random, file.rows);
+    progress(++done, static_cast<int>(problems.size()));
+  }
+  return file;
+}
+
+}  // namespace flux::bench

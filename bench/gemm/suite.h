@@ -1,0 +1,25 @@
+#pragma once
+// The suite `gemm`: the per-rank GEMMs of the workloads on one GPU, ours against cuBLASLt and stock CUTLASS.
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "report/result_file.h"
+
+namespace flux::bench {
+
+struct GemmSuite {
+  std::string workloads;
+  std::string cublaslt;  // path of libcublasLt; empty: where the loader finds it
+  std::vector<std::string> tiers = {"core", "extended"};
+  std::vector<int> ranks = {8, 2};
+  int64_t least_m = 512;
+  int rounds = 15, checked_rows = 16;
+};
+
+/// Each problem by our kernel (plain, and fused with nothing to wait for: `flux_open`), by the best of cuBLASLt and by
+/// stock CUTLASS, interleaved, outputs poisoned and checked against fp64. Throws Error: kInternal where a result is
+/// wrong, kUnsupported without cuBLASLt, kDevice.
+ResultFile gemm_suite(GemmSuite const& options, std::function<void(int done, int all)> const& progress);
+
+}  // namespace flux::bench

@@ -1,0 +1,32 @@
+#pragma once
+// The owner's part of GEMM+RS and GEMM+AR: adding up the slots that the ranks' partial sums came in.
+#include "flux/tensor.h"
+#include "tile/route.h"
+
+struct CUstream_st;
+
+namespace flux {
+
+/// y = sum of the slots, in rank order and fp32, + bias + residual. Each band is added up as soon as its words say that
+/// all its partials are here.
+struct SlotSum {
+  BandWords bands;
+  int owner = 0;                // whose bands; with one owner of all rows (all-reduce in one shot) 0
+  int ranks = 1;                // slots, and words of a band
+  Word const* words = nullptr;  // ours, [source][band]
+  Word goal = 0;
+  Watch watch;
+  void const* slots = nullptr;  // [ranks, slot_rows, n], contiguous, of out's dtype
+  int64_t slot_rows = 0;
+  Tensor out;       // [rows of the owner, n], bf16 or fp16
+  Tensor bias;      // [1, n] or none
+  Tensor residual;  // shape of out or none
+};
+
+/// Loads its kernels, as sm90::prepare does.
+void prepare_slot_sum();
+
+/// On `blocks` blocks of the current device. Where a wait fails the rest of `out` becomes NaN. Throws Error.
+void sum_slots(SlotSum const& sum, int blocks, CUstream_st* stream);
+
+}  // namespace flux
