@@ -24,7 +24,8 @@ __device__ void add(float (&sum)[8], void const* data, int64_t index) {
 }
 
 template <class T>
-__global__ void __launch_bounds__(kThreads) add_up(__grid_constant__ SlotSum const s) {
+// Four blocks a processor: without that word ptxas aims at 32 registers for sm_80, and spills.
+__global__ void __launch_bounds__(kThreads, 4) add_up(__grid_constant__ SlotSum const s) {
   int64_t const n = s.out.columns;
   int const bands = s.bands.count(s.owner);
   // Blocks share a band, so that a few late words hold back few of them: block b takes every gridDim-th row.
