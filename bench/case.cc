@@ -5,11 +5,24 @@
 #include <cstring>
 
 #include "bench/random.h"
+#include "world/symmetric_memory.h"
 
 namespace flux::bench {
 namespace {
 
 constexpr uint64_t kX = 1, kWeight = 2, kBias = 3;  // seeds, added to the case's
+
+// All ranks' inputs and outputs, before any of them is allocated.
+void check_memory(Problem const& p, int ranks) {
+  double const m = static_cast<double>(p.m), n = static_cast<double>(p.n), k = static_cast<double>(p.k);
+  double const needed = (2 * m * k + n * k + 2 * m * n * (p.op == Op::kAllGatherGemm ? 1 : ranks)) *
+                        static_cast<double>(size_of(p.dtype));
+  double const available = static_cast<double>(available_bytes());
+  if (needed > available)
+    throw Error(ErrorKind::kInvalid,
+                fmt::format("m={} n={} k={} need about {:.3g} bytes of memory; this machine has {:.3g}", p.m, p.n, p.k,
+                            needed, available));
+}
 
 int64_t local_columns(World& world, Problem const& p) {
   int64_t const width = p.gated ? p.n / 2 : p.n;
@@ -43,6 +56,7 @@ Case::Case(World& world, Problem const& problem, Plan const& plan, uint64_t seed
       tiled_(plan),
       whole_(PlainGemm::whole(problem.m, local_columns(world, problem))) {
   check_problem(problem);
+  check_memory(problem, world.size());
   int const rank = world.rank(), ranks = world.size();
   auto const& p = problem;
   bool const gathers = p.op == Op::kAllGatherGemm, out_in = p.layout == WeightLayout::kOutIn;

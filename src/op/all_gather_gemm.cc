@@ -129,7 +129,7 @@ void AllGatherGemm::State::run(int64_t m, Tensor const& x, std::span<Linear cons
 
   // Our own rows lie in the buffer as everybody's do, so that a tile over several owners reads one block of memory.
   Shards const& shards = layout.shards;
-  for (int64_t i = 0; i < x.rows; ++i)
+  for (int64_t i = 0; i < x.rows && shape.k > 0; ++i)  // rows of nothing may have no address
     std::memcpy(buffer.at(rank) + (shards.begin(rank) + i) * shape.k * size_of(shape.dtype), x.row(i),
                 shape.k * size_of(shape.dtype));
   bool const in_place = plan.transport == Transport::kRemote;
