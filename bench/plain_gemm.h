@@ -2,13 +2,14 @@
 // The GEMM alone, as a rank would run it with everything at hand: what fused operators are measured against.
 #include "engine/host/run.h"
 #include "flux/op.h"
+#include "op/operators.h"
 
 namespace flux::bench {
 
 /// y = act(x · wᵀ + bias) by the tiles of `plan`, no communication.
 class PlainGemm {
  public:
-  explicit PlainGemm(Plan const& plan) : plan_(plan), workers_(plan.workers) {}
+  explicit PlainGemm(Plan const& plan) : plan_(on_host(plan)), workers_(plan.workers) {}
   /// The same as a single tile: one product of Eigen's.
   static PlainGemm whole(int64_t m, int64_t columns);
   void run(Tensor const& x, Linear const& linear);

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "bench/tolerance.h"
 #include "bench/workloads.h"
 #ifdef FLUX_WITH_SM90
+#include "bench/gemm/overlap_suite.h"
 #include "bench/gemm/suite.h"
 #endif
 #include "cli/command.h"
@@ -19,10 +21,10 @@ namespace {
 
 struct BenchOptions {
   Common common;
-  std::string suite = "host", workloads, out = "bench/results", only, cublaslt, tier;
+  std::string suite = "host", workloads, out = "bench/results", only, cublaslt, tier, mirror, variant;
+  int tp = 8;
+  int64_t least_m = 0;
 };
-
-double tolerance(DType dtype) { return dtype == DType::kF64 ? 1e-13 : dtype == DType::kF32 ? 1e-5 : 1e-2; }
 
 // Both methods of one workload, as rows.
 std::vector<ResultRow> rows_of(World& world, bench::Workload const& w, BenchOptions const& o, Plan const& plan) {
@@ -90,7 +92,7 @@ int run(BenchOptions const& o) {
     int const code = choice.run([&](World& world) {
       auto const rows = rows_of(world, w, o, plan);
       if (world.rank() == 0) results.rows.insert(results.rows.end(), rows.begin(), rows.end());
-      return *rows[0].error <= tolerance(w.problem.dtype) ? kOk : kWrongOutput;
+      return *rows[0].error <= bench::tolerance(w.problem.dtype, w.problem.op, plan, w.tp) ? kOk : kWrongOutput;
     });
     right = right && code == kOk;
   }
@@ -110,8 +112,36 @@ int run_gemms(BenchOptions const& o) {
     progress->advance();
   });
   progress.reset();
-  bool const right =
-      std::all_of(results.rows.begin(), results.rows.end(), [](auto const& row) { return *row.error < 3e-3; });
+  bool const right = std::all_of(results.rows.begin(), results.rows.end(), [](auto const& row) {
+    return *row.error <= bench::tolerance(parse_dtype(row.dtype));
+  });
+  return finish(o, results, right);
+#else
+  (void)o;
+  throw Error(ErrorKind::kUnsupported,
+              "this build has no GPU kernels; configure with nvcc in PATH, or bench another suite");
+#endif
+}
+
+// Operators on one GPU of a world whose other ranks are mirrored.
+int run_mirrored(BenchOptions const& o) {
+#ifdef FLUX_WITH_SM90
+  bench::OverlapSuite suite;
+  suite.workloads = o.workloads.empty() ? bench::workload_file().string() : o.workloads;
+  suite.tier = o.suite, suite.only = o.only, suite.cublaslt = o.cublaslt;
+  suite.ranks = o.tp, suite.least_m = o.least_m, suite.rounds = o.common.samples;
+  suite.partner = o.mirror == "pcie" ? Partner::kHost : Partner::kDevice;
+  suite.plan = o.common.plan(), suite.variant = o.variant;
+  std::unique_ptr<Progress> progress;
+  ResultFile results = bench::overlap_suite(suite, [&](int done, int all) {
+    if (!progress) progress = std::make_unique<Progress>(o.suite, all), progress->advance(done - 1);
+    progress->advance();
+  });
+  progress.reset();
+  bool const right = std::all_of(results.rows.begin(), results.rows.end(), [&](auto const& row) {
+    return !row.error ||
+           *row.error <= bench::tolerance(parse_dtype(row.dtype), parse_op(row.op), suite.plan, suite.ranks);
+  });
   return finish(o, results, right);
 #else
   (void)o;
@@ -135,6 +165,14 @@ void add_bench(CLI::App& app, Action& action) {
   command->add_option("--only", o->only, "Only workloads whose name contains this");
   command->add_option("--tier", o->tier, "Suite gemm: this tier of the workload file instead of core and extended");
   command->add_option("--cublaslt", o->cublaslt, "Suite gemm: libcublasLt, where the loader does not find it");
+  command
+      ->add_option("--mirror", o->mirror,
+                   "Runs the suite (core, extended, edge) on one GPU as one rank of --tp; the others' memory is played "
+                   "by pinned host memory (`pcie`) or the same GPU (`device`)")
+      ->check(CLI::IsMember({"pcie", "device"}));
+  command->add_option("--tp", o->tp, "With --mirror: ranks")->check(CLI::Range(2, 16))->capture_default_str();
+  command->add_option("--least-m", o->least_m, "With --mirror: only workloads of at least so many rows");
+  command->add_option("--variant", o->variant, "With --mirror: a name for what --plan forces, kept in the rows");
   command->add_option("--out", o->out, "Folder of the result file")->capture_default_str();
   o->common.add_to(*command);
   command->callback([o, &action] {
@@ -146,6 +184,7 @@ void add_bench(CLI::App& app, Action& action) {
       std::error_code failure;
       std::filesystem::create_directories(o->out, failure);  // before the timing, not after
       require_writable(o->out + "/results");
+      if (!o->mirror.empty()) return run_mirrored(*o);
       return o->suite == "gemm" ? run_gemms(*o) : run(*o);
     };
   });

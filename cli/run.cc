@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "bench/case.h"
+#include "bench/tolerance.h"
 #include "cli/command.h"
 
 namespace flux::cli {
@@ -13,23 +14,13 @@ struct RunOptions {
   std::string dtype = "fp32", layout = "[out,in]", activation = "none";
 };
 
-double tolerance(DType dtype) {
-  switch (dtype) {
-    case DType::kF64: return 1e-13;
-    case DType::kF32: return 1e-5;
-    case DType::kF16: return 2e-3;
-    case DType::kBF16: return 1e-2;
-  }
-  return 0;
-}
-
 int run_on(World& world, RunOptions const& o) {
   bench::Problem const& p = o.problem;
   Plan const plan = o.common.plan();
   bool const speaks = world.rank() == 0;
   bench::Case test(world, p, plan, o.common.seed);
   double const error = test.error(64);
-  bool const right = error <= tolerance(p.dtype);
+  bool const right = error <= bench::tolerance(p.dtype, p.op, plan, world.size());
 
   bench::Overlap overlap;
   if (o.common.samples > 0) overlap = timed(world, test.subject(), o.common);

@@ -32,8 +32,8 @@ endfunction()
 
 # flux_add_cuda(<library>): its CUDA worlds and, from src/kernel, its kernels.
 function(flux_add_cuda name)
-  file(GLOB worlds CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/world/cuda/*.cc)
-  target_sources(${name} PRIVATE ${worlds})
+  file(GLOB on_gpu CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/world/cuda/*.cc ${PROJECT_SOURCE_DIR}/src/op/gpu/*.cc)
+  target_sources(${name} PRIVATE ${on_gpu})
   target_compile_definitions(${name} PRIVATE FLUX_WITH_CUDA=1)
   target_link_libraries(${name} PRIVATE CUDA::cudart_static)
   if(EXISTS "${PROJECT_SOURCE_DIR}/src/kernel/CMakeLists.txt")

@@ -44,7 +44,7 @@ CublasLt::CublasLt(std::string const& path) : state_(new State) {
 CublasLt::~CublasLt() { LT(cublasLtDestroy)(state_->handle); }
 
 std::vector<GpuMethod> CublasLt::best(GemmProblem const& p, void const* x, void const* weight, void* out, int count,
-                                      std::mt19937& random) {
+                                      std::mt19937& random, CUstream_st* stream) {
   // Columns first: outᵀ [n, m] = weight-as-[n, k] · xᵀ [k, m].
   cudaDataType_t const type = p.dtype == DType::kBF16 ? CUDA_R_16BF : CUDA_R_16F;
   uint64_t const m = p.m, n = p.rank_n(), k = p.rank_k();
@@ -70,7 +70,7 @@ std::vector<GpuMethod> CublasLt::best(GemmProblem const& p, void const* x, void 
   for (int i = 0; i < returned; ++i) {
     auto run = [=, this, algorithm = proposals[i].algo] {
       return multiply(state_->handle, operation, &state_->one, weight, a, x, b, &state_->zero, out, c, out, c,
-                      &algorithm, state_->workspace.data(), kWorkspace, nullptr);
+                      &algorithm, state_->workspace.data(), kWorkspace, stream);
     };
     if (run() == CUBLAS_STATUS_SUCCESS)
       all.push_back({"cublaslt " + std::to_string(i) + "/" + std::to_string(returned), [run] { must(run()); }, {}});

@@ -9,6 +9,8 @@
 #include "bench/gemm/problem.h"
 #include "bench/gemm/timing.h"
 
+struct CUstream_st;
+
 namespace flux::bench {
 
 class CublasLt {
@@ -19,7 +21,7 @@ class CublasLt {
 
   /// Times every proposal for y = x · weightᵀ (plain, no epilogue) and returns the fastest `count`, each as a method.
   std::vector<GpuMethod> best(GemmProblem const& problem, void const* x, void const* weight, void* out, int count,
-                              std::mt19937& random);
+                              std::mt19937& random, CUstream_st* stream = nullptr);
 
  private:
   struct State;

@@ -27,7 +27,8 @@ struct Layout {
 
 // One warp an element of a sampled row. sums[0] += (out - ref)², sums[1] += ref².
 template <class T>
-__global__ void compare(Layout l, T const* x, T const* w, T const* bias, T const* out, int rows, double* sums) {
+__global__ void compare(Layout l, T const* x, T const* w, T const* bias, T const* rest, T const* out, int rows,
+                        double* sums) {
   int64_t const warp = (blockIdx.x * int64_t{blockDim.x} + threadIdx.x) / 32;
   int const lane = threadIdx.x % 32;
   if (warp >= rows * l.columns) return;
@@ -42,6 +43,7 @@ __global__ void compare(Layout l, T const* x, T const* w, T const* bias, T const
   double value = dot(column);
   if (l.gelu) value = 0.5 * value * (1 + erf(value * 0.70710678118654752));
   if (l.gated) value = value / (1 + exp(-value)) * dot(l.columns + column);
+  if (rest) value += static_cast<float>(rest[row * l.columns + column]);
   if (lane == 0) {
     double const difference = static_cast<float>(out[row * l.columns + column]) - value;
     atomicAdd(sums, difference * difference);
@@ -61,7 +63,8 @@ void fill_random(void* data, DType dtype, int64_t count, uint32_t seed) {
   must(cudaGetLastError());
 }
 
-double error_of(GemmProblem const& p, void const* x, void const* weight, void const* bias, void const* out, int rows) {
+double error_of(GemmProblem const& p, void const* x, void const* weight, void const* bias, void const* out, int rows,
+                void const* rest) {
   Layout const l{
       p.m, p.rank_n(), p.rank_k(), p.columns(), p.layout == WeightLayout::kInOut, p.gated(), p.epilogue == "bias_gelu"};
   Buffer sums(16);
@@ -70,7 +73,7 @@ double error_of(GemmProblem const& p, void const* x, void const* weight, void co
   with_type(p.dtype, [&]<class T>(T*) {
     compare<<<static_cast<unsigned>((threads + 255) / 256), 256>>>(
         l, static_cast<T const*>(x), static_cast<T const*>(weight), static_cast<T const*>(bias),
-        static_cast<T const*>(out), rows, static_cast<double*>(sums.data()));
+        static_cast<T const*>(rest), static_cast<T const*>(out), rows, static_cast<double*>(sums.data()));
   });
   double host[2];
   must(cudaMemcpy(host, sums.data(), 16, cudaMemcpyDeviceToHost));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "bench/gemm/cublaslt.h"
+#include "bench/gemm/machine.h"
 #include "bench/gemm/ours.h"
 #include "bench/gemm/reference.h"
 #include "bench/gemm/stock.h"
@@ -19,20 +20,6 @@ std::string plan_of(sm90::Choice const& choice) {
   return "engine=sm90 tile=" + std::to_string(c.block_m) + "x" + std::to_string(c.block_n) +
          " cluster=" + std::to_string(c.cluster_m) + "x" + std::to_string(c.cluster_n) +
          (c.ping_pong ? " groups=ping-pong" : " groups=cooperative") + " band=" + std::to_string(choice.band);
-}
-
-MachineFacts machine() {
-  cudaDeviceProp properties;
-  must(cudaGetDeviceProperties(&properties, 0));
-  int driver = 0, runtime = 0, devices = 0;
-  must(cudaDriverGetVersion(&driver));
-  must(cudaRuntimeGetVersion(&runtime));
-  must(cudaGetDeviceCount(&devices));
-  auto version = [](int v) { return std::to_string(v / 1000) + "." + std::to_string(v % 1000 / 10); };
-  MachineFacts facts;
-  facts.gpu = properties.name, facts.gpus = devices, facts.driver = "CUDA " + version(driver),
-  facts.cuda = version(runtime);
-  return facts;
 }
 
 /// A method's samples as a row of the result file.
@@ -113,7 +100,7 @@ ResultFile gemm_suite(GemmSuite const& options, std::function<void(int done, int
   CublasLt cublas(options.cublaslt);
   std::mt19937 random(7);
   ResultFile file;
-  file.suite = "gemm", file.date = utc_now(), file.commit = commit(), file.machine = machine();
+  file.suite = "gemm", file.date = utc_now(), file.commit = commit(), file.machine = gpu_facts();
   auto const problems = read_problems(options.workloads, options.tiers, options.ranks, options.least_m);
   int done = 0;
   for (GemmProblem const& p : problems) {

@@ -13,6 +13,13 @@
 namespace flux {
 
 struct Timeline;
+class GatherOperator;  // what stands behind the door, on the host or on GPUs: src/op/operators.h
+class SumOperator;
+
+// In worlds on GPUs all tensors lie in GPU memory and calls are enqueued on `stream`, one stream a lane: run() returns
+// at once and results are there when the stream has come so far. A CUDA graph may capture a call. A call that cannot
+// end (a rank is gone) leaves NaN and ends within WorldOptions::limit_seconds; World::check and the next call throw
+// then.
 
 /// y = act(all_gather(x) · wᵀ + bias), the gather hidden behind the GEMM. Source: the FLUX paper, section 4.2.
 ///
@@ -32,15 +39,17 @@ class AllGatherGemm {
 
   /// x: [m_r, k], this rank's part of m rows. Several weights may read one gather. `gathered`, if given, receives [m,
   /// k]. Throws `Error`: kInvalid before anything starts, kTimeout where a peer did not come.
-  void run(int64_t m, Tensor const& x, std::span<Linear const> linears, Tensor const& gathered = {});
-  void run(int64_t m, Tensor const& x, Linear const& linear) { run(m, x, std::span(&linear, 1)); }
+  void run(int64_t m, Tensor const& x, std::span<Linear const> linears, Tensor const& gathered = {},
+           Stream stream = nullptr);
+  void run(int64_t m, Tensor const& x, Linear const& linear, Stream stream = nullptr) {
+    run(m, x, std::span(&linear, 1), {}, stream);
+  }
 
-  /// Keeps the spans of the next calls in `timeline`; nullptr: none.
+  /// Keeps the spans of the next calls in `timeline`; nullptr: none. On the host.
   void record(Timeline* timeline);
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  std::unique_ptr<GatherOperator> operator_;
 };
 
 /// y = reduce_scatter(x · wᵀ) + ..., each finished tile sent to its owner at once. Source: the FLUX paper, section 4.1.
@@ -51,6 +60,7 @@ class GemmReduceScatter {
     int64_t max_m = 0;
     int64_t n = 0;
     DType dtype = DType::kF32;
+    int64_t k = 0;  ///< over all ranks, for the choice of tiles on GPUs; 0: not known
   };
   GemmReduceScatter(World& world, Shape const& shape, Plan const& plan = {});
   ~GemmReduceScatter();
@@ -58,12 +68,11 @@ class GemmReduceScatter {
 
   /// x: [m, k_r]; weight: [n, k_r] or [k_r, n]; out: [m_r, n].
   void run(int64_t m, Tensor const& x, Tensor const& weight, WeightLayout layout, Tensor const& out,
-           SumEpilogue const& epilogue = {});
+           SumEpilogue const& epilogue = {}, Stream stream = nullptr);
   void record(Timeline* timeline);
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  std::unique_ptr<SumOperator> operator_;
 };
 
 /// y = all_reduce(x · wᵀ) + ..., for decoding.
@@ -76,12 +85,11 @@ class GemmAllReduce {
 
   /// x: [m, k_r]; weight: [n, k_r] or [k_r, n]; out: [m, n] on every rank.
   void run(int64_t m, Tensor const& x, Tensor const& weight, WeightLayout layout, Tensor const& out,
-           SumEpilogue const& epilogue = {});
+           SumEpilogue const& epilogue = {}, Stream stream = nullptr);
   void record(Timeline* timeline);
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  std::unique_ptr<SumOperator> operator_;
 };
 
 }  // namespace flux

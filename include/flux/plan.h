@@ -24,9 +24,9 @@ enum class Shots { kOneShot, kTwoShot };
 struct Plan {
   bool fused = true;     ///< false: communication and GEMM one after the other
   bool in_order = true;  ///< tiles follow arrival (AG) or leave for rotating owners (RS); false: top to bottom
-  int block_m = 256;     ///< rows of a GEMM tile
-  int block_n = 512;     ///< columns of a GEMM tile; large ones spare the host engine the packing of operands
-  int band = 4;          ///< tile rows visited together, for the sake of L2
+  int block_m = 0;       ///< rows of a GEMM tile; both 0: the engine's choice
+  int block_n = 0;       ///< columns of a GEMM tile
+  int band = 0;          ///< tile rows visited together, for the sake of L2; 0: the engine's choice
   int workers = 1;       ///< host engine: threads a rank
   Transport transport = Transport::kPush;
   Path path = Path::kDirect;
@@ -41,7 +41,7 @@ struct Plan {
   bool operator==(Plan const&) const = default;
 };
 
-/// `fused=yes order=follow tile=256x512 band=4 workers=1 transport=push path=direct comm_rows=shard k_slices=1
+/// `fused=yes order=follow tile=auto band=auto workers=1 transport=push path=direct comm_rows=shard k_slices=1
 /// route=push slots=dtype shots=two buffers=2 lane=0`
 std::string to_string(Plan const& plan);
 

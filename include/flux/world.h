@@ -9,7 +9,12 @@
 
 #include "flux/error.h"
 
+struct CUstream_st;
+
 namespace flux {
+
+/// A CUDA stream (cudaStream_t). Operators of worlds on GPUs are enqueued on one; on the host it is nullptr.
+using Stream = CUstream_st*;
 
 /// A link that is declared, not real: the host worlds move the data at once and then wait out the time the link would
 /// have needed, without using a core. `gbps` in 10⁹ bytes per second for each rank's outgoing traffic; 0: no declared
@@ -48,6 +53,13 @@ std::unique_ptr<Bootstrap> bootstrap_from_mpi();
 /// Whichever of the two the environment speaks of, or none.
 std::unique_ptr<Bootstrap> bootstrap_from_environment();
 
+/// What plays the memory of the ranks that a mirror leaves out.
+enum class Partner {
+  kNone,
+  kHost,    ///< pinned host memory: a PCIe link
+  kDevice,  ///< memory of the same GPU: no link
+};
+
 class Team;  // the shared state behind a world (src/world/team.h)
 
 /// The ranks that work together, seen from one of them. All its calls are made by every rank, in the same order.
@@ -56,12 +68,18 @@ class World {
   /// Ranks are processes on this host; memory is shared memory. Collective.
   static std::unique_ptr<World> processes(std::unique_ptr<Bootstrap> bootstrap, WorldOptions const& options = {});
 
+  /// Rank `rank` of `ranks` on GPU 0, alone: it sends its peers all they would get, into `partner` memory, and a replay
+  /// by copy engines sends it as many bytes, no earlier than peers in lock step would. For measuring on one GPU; what
+  /// comes in is what that memory holds. docs/measuring.md.
+  static std::unique_ptr<World> mirror(int rank, int ranks, Partner partner, WorldOptions const& options = {});
+
   explicit World(std::unique_ptr<Team> team);
   ~World();
 
   int rank() const;
   int size() const;
-  std::string_view kind() const;  ///< `threads` or `processes`
+  std::string_view kind() const;  ///< `threads`, `processes`, `devices`, `shared gpu` or `mirror`
+  bool on_gpu() const;            ///< operators take tensors in GPU memory and a stream
   Link link() const;
   /// Sets the declared link for the calls to come. Every rank gives the same.
   void set_link(Link link);
@@ -80,5 +98,11 @@ class World {
 /// Runs `body` once for each of `ranks` ranks, each a thread of this process, and returns when all are done. If ranks
 /// fail, throws the error of the first to fail.
 void run_threads(int ranks, WorldOptions const& options, std::function<void(World&)> const& body);
+/// The same with rank r on GPU r, which is the thread's current device. Throws Error{kUnsupported} where there are not
+/// as many GPUs, or where they cannot reach each other's memory.
+void run_devices(int ranks, WorldOptions const& options, std::function<void(World&)> const& body);
+/// The same with all ranks on GPU 0, each on a part of its multiprocessors: the real kernels, for tests. Set
+/// CUDA_DEVICE_MAX_CONNECTIONS=32 before the first use of CUDA, or ranks' streams hold each other up.
+void run_shared_gpu(int ranks, WorldOptions const& options, std::function<void(World&)> const& body);
 
 }  // namespace flux

@@ -7,20 +7,23 @@ struct CUstream_st;
 
 namespace flux {
 
-/// y = sum of the slots, in rank order and fp32, + bias + residual. Each band is added up as soon as its words say that
-/// all its partials are here.
+/// y = sum of the slots, in rank order and fp32, + bias + residual; normed = RMSNorm(y) * norm_weight. Each band is
+/// added up as soon as its words say that all its partials are here.
 struct SlotSum {
   BandWords bands;
   int owner = 0;                // whose bands; with one owner of all rows (all-reduce in one shot) 0
-  int ranks = 1;                // slots, and words of a band
-  Word const* words = nullptr;  // ours, [source][band]
+  int sources = 1;              // ranks whose words of a band are waited for
+  Word const* words = nullptr;  // ours, [source][band]; none: all partials are here
   Word goal = 0;
   Watch watch;
-  void const* slots = nullptr;  // [ranks, slot_rows, n], contiguous, of out's dtype
+  void const* slots = nullptr;  // [parts, slot_rows, n], contiguous, of out's dtype
+  int parts = 1;
   int64_t slot_rows = 0;
-  Tensor out;       // [rows of the owner, n], bf16 or fp16
-  Tensor bias;      // [1, n] or none
-  Tensor residual;  // shape of out or none
+  Tensor out;                  // [rows of the owner, n], bf16 or fp16
+  Tensor bias;                 // [1, n] or none
+  Tensor residual;             // shape of out or none
+  Tensor norm_weight, normed;  // [1, n] and the shape of out, or none
+  float norm_epsilon = 0;
 };
 
 /// Loads its kernels, as sm90::prepare does.

@@ -108,6 +108,9 @@ void map_rows(Launch const& l, Config const& config, CUtensorMap (&maps)[kMaxRan
     int64_t rows = 0;
     for (int i = 0; i < l.order.runs; ++i) rows = std::max(rows, l.order.run[i].row + l.order.run[i].rows);
     add(l.gate.kind == AnyGate::Kind::kOpen ? l.gate.open.rank : l.gate.arrival.rank, rows);
+    Arrival const& arrival = l.gate.arrival;
+    if (l.gate.kind == AnyGate::Kind::kArrival && arrival.own >= 0)
+      add(arrival.own, arrival.layout.shards.size(arrival.rank));
   }
 }
 
@@ -208,8 +211,7 @@ void launch(Launch const& l, CUstream_st* stream) {
   if (l.order.size() == 0) return;
   check(l, config);
   Operands operands{};
-  map_rows(l, config, operands.a);
-  operands.b = map_weight(l, config);
+  if (l.k() > 0) map_rows(l, config, operands.a), operands.b = map_weight(l, config);
   operands.within = within(l);
   operands.slot_rows = map_slots(l, config, operands.within, operands.c);
   operands.c_rows = l.c, operands.c_stride = l.c_stride;

@@ -5,7 +5,6 @@
 namespace flux {
 namespace {
 
-constexpr Word kGranted = 1;
 constexpr int64_t kLine = 128;  // bytes: words and data never share a cache line
 
 int64_t padded(int64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
@@ -29,8 +28,7 @@ Channel::Channel(Team& team, std::string_view description, int64_t words, int64_
       data_offset_(padded(kHeadBytes + (planted(Bug::kFlagArrayTooSmall) ? words / 4 : words) * int64_t{sizeof(Word)})),
       buffer_bytes_(data_offset_ + padded(data_bytes)),
       lane_(plan.lane),
-      buffers_(plan.buffers),
-      copies_(team.link_clock()) {
+      buffers_(plan.buffers) {
   auto const all = team.all_gather(fmt::format("{}", description_));
   for (int r = 0; r < team.size(); ++r)
     if (all[r] != all[team.rank()])
@@ -40,42 +38,53 @@ Channel::Channel(Team& team, std::string_view description, int64_t words, int64_
                       "ones in the same order",
                       team.rank(), r, fmt::format("{} {}", description, to_string(plan))));
   memory_ = team.allocate(buffers_ * buffer_bytes_);
-  for (int b = 0; b < buffers_; ++b)
-    for (int p = 0; p < team.size(); ++p) store_release(credit({b, 0, {}}, team.rank(), p), kGranted);
-  team.all_gather({});  // no rank calls before all credits stand
 }
 
-Call Channel::begin(std::string_view sizes) {
+Call Channel::next(std::string_view sizes) {
   Call call;
   call.buffer = static_cast<int>(calls_++ % buffers_);
   uint64_t const digest = hash(sizes, description_) + call.buffer;
   call.digest = static_cast<Word>(digest ^ digest >> 32);
   if (call.digest == 0) call.digest = 1;
   call.watch = team_.begin_call(lane_, call.digest);
-  for (int p = 0; p < team_.size() && !planted(Bug::kNoCredit); ++p) {
-    if (p == team_.rank()) continue;
-    Word* const word = credit(call, team_.rank(), p);
-    if (!await(word, kGranted, call.watch, Awaited::kCredit, p, 0)) team_.check();
+  return call;
+}
+
+HostChannel::HostChannel(Team& team, std::string_view description, int64_t words, int64_t data_bytes, Plan const& plan)
+    : Channel(team, description, words, data_bytes, plan), copies_(team.link_clock()) {
+  for (int b = 0; b < buffers(); ++b)
+    for (int p = 0; p < team.size(); ++p) store_release(credits({b, 0, {}}).at(team.rank()) + p, kGranted);
+  team.all_gather({});  // no rank calls before all credits stand
+}
+
+Call HostChannel::begin(std::string_view sizes) {
+  Call const call = next(sizes);
+  int const rank = team().rank(), ranks = team().size();
+  for (int p = 0; p < ranks && !planted(Bug::kNoCredit); ++p) {
+    if (p == rank) continue;
+    Word* const word = credits(call).at(rank) + p;
+    if (!await(word, kGranted, call.watch, Awaited::kCredit, p, 0)) team().check();
     store_release(word, 0);
   }
   // p grants a credit anew only after it has heard of this call, so after the old one is cleared: also where it owns
   // no rows and nothing else of the call reaches it.
-  for (int p = 0; p < team_.size(); ++p)
-    if (p != team_.rank()) store_release(begun(call, p, team_.rank()), call.digest);
+  for (int p = 0; p < ranks; ++p)
+    if (p != rank) store_release(begun(call).at(p) + rank, call.digest);
   return call;
 }
 
-void Channel::finish(Call const& call) {
+void HostChannel::finish(Call const& call) {
   copies_.drain();  // our copy engine reads this buffer too
-  int const rank = team_.rank();
-  for (int p = 0; p < team_.size(); ++p)
-    if (p != rank && !await(begun(call, rank, p), call.digest, call.watch, Awaited::kCall, p, 0)) break;
-  team_.check();  // the abort word is read after the last input: no result of a broken exchange leaves
-  for (int p = 0; p < team_.size(); ++p) store_release(begun(call, rank, p), 0);
+  int const rank = team().rank(), ranks = team().size();
+  Word* const begun = this->begun(call).at(rank);
+  for (int p = 0; p < ranks; ++p)
+    if (p != rank && !await(begun + p, call.digest, call.watch, Awaited::kCall, p, 0)) break;
+  team().check();  // the abort word is read after the last input: no result of a broken exchange leaves
+  for (int p = 0; p < ranks; ++p) store_release(begun + p, 0);
   Word* const words = this->words(call).at(rank);
-  for (int64_t i = 0; i < words_ && !planted(Bug::kStaleDigest); ++i) store_release(words + i, 0);
-  for (int p = 0; p < team_.size(); ++p)
-    if (p != rank) store_release(credit(call, p, rank), kGranted);
+  for (int64_t i = 0; i < word_count() && !planted(Bug::kStaleDigest); ++i) store_release(words + i, 0);
+  for (int p = 0; p < ranks; ++p)
+    if (p != rank) store_release(credits(call).at(p) + rank, kGranted);
 }
 
 }  // namespace flux

@@ -21,30 +21,30 @@ class Channel {
  public:
   static int64_t bytes(int64_t words, int64_t data_bytes, Plan const& plan);
 
+  Symmetric<Word> words(Call const& call) const { return memory_->view<Word>(offset(call) + kHeadBytes); }
+  Symmetric<std::byte> data(Call const& call) const { return memory_->view<std::byte>(offset(call) + data_offset_); }
+  /// At each rank, the credits that its peers gave to write this buffer of theirs.
+  Symmetric<Word> credits(Call const& call) const { return memory_->view<Word>(offset(call)); }
+  /// At each rank, the digests of the calls that its peers have begun on this buffer.
+  Symmetric<Word> begun(Call const& call) const {
+    return memory_->view<Word>(offset(call) + kMaxRanks * int64_t{sizeof(Word)});
+  }
+  Team& team() { return team_; }
+
+ protected:
   /// Collective. Per buffer and rank: `words` words and `data_bytes` bytes, zeroed. `description` names operator and
   /// shape; every rank must give the same, and the same plan.
   Channel(Team& team, std::string_view description, int64_t words, int64_t data_bytes, Plan const& plan);
+  /// The next call: its buffer and digest. `sizes` is what distinguishes it from others of the same operator.
+  Call next(std::string_view sizes);
 
-  /// Starts a call: waits until nobody reads or writes this buffer's last use any more, tells every peer of the call.
-  /// `sizes` is what distinguishes this call from others of the same operator. Throws as Team::check.
-  Call begin(std::string_view sizes);
-  /// Ends it. All words of the call have been seen and all its data read here. Waits until every peer has begun it,
-  /// clears the words, then gives every peer the credit to write this buffer again.
-  void finish(Call const& call);
-
-  Symmetric<Word> words(Call const& call) const { return memory_->view<Word>(offset(call) + kHeadBytes); }
-  Symmetric<std::byte> data(Call const& call) const { return memory_->view<std::byte>(offset(call) + data_offset_); }
-  CopyEngine& copies() { return copies_; }
-  Team& team() { return team_; }
+  int buffers() const { return buffers_; }
+  int64_t word_count() const { return words_; }
 
  private:
   // A buffer begins with a credit and a "has begun" word for each peer.
   static constexpr int64_t kHeadBytes = 2 * kMaxRanks * sizeof(Word);
   int64_t offset(Call const& call) const { return call.buffer * buffer_bytes_; }
-  /// At `rank`: the credit that `peer` gives to write this buffer of `peer`'s.
-  Word* credit(Call const& call, int rank, int peer) const { return memory_->view<Word>(offset(call)).at(rank) + peer; }
-  /// At `rank`: the digest of the call that `peer` has begun on this buffer.
-  Word* begun(Call const& call, int rank, int peer) const { return credit(call, rank, peer) + kMaxRanks; }
 
   Team& team_;
   uint64_t description_;
@@ -52,6 +52,23 @@ class Channel {
   int lane_, buffers_;
   int64_t calls_ = 0;
   std::shared_ptr<SymmetricMemory> memory_;
+};
+
+/// Calls of the host engine: this thread waits.
+class HostChannel final : public Channel {
+ public:
+  HostChannel(Team& team, std::string_view description, int64_t words, int64_t data_bytes, Plan const& plan);
+
+  /// Starts a call: waits until nobody reads or writes this buffer's last use any more, tells every peer of the call.
+  /// Throws as Team::check.
+  Call begin(std::string_view sizes);
+  /// Ends it. All words of the call have been seen and all its data read here. Waits until every peer has begun it,
+  /// clears the words, then gives every peer the credit to write this buffer again.
+  void finish(Call const& call);
+
+  CopyEngine& copies() { return copies_; }
+
+ private:
   CopyEngine copies_;
 };
 

@@ -1,61 +1,57 @@
-#include <cstring>
+// GEMM+AR on the host engine.
+#include <fmt/format.h>
 
 #include "engine/host/sum.h"
-#include "op/checks.h"
+#include "op/operators.h"
 #include "op/partial_sums.h"
 
 namespace flux {
 namespace {
 
-// One-shot sums everywhere. Two-shot sums at the owner; unfused it is the plain reduce-scatter and all-gather.
-PartialSums::Way way_of(Plan const& plan) {
-  return plan.shots == Shots::kOneShot && plan.fused ? PartialSums::Way::kBroadcast : PartialSums::way_of(plan);
-}
-
-}  // namespace
-
-struct GemmAllReduce::State {
-  State(World& world, Shape const& s, Plan const& p)
-      : shape(s),
-        plan(p),
-        team(world.team()),
-        way(way_of(p)),
+class HostAllReduce final : public SumOperator {
+ public:
+  HostAllReduce(Team& team, GemmAllReduce::Shape const& s, Plan const& p)
+      : SumOperator(team, s),
+        plan(on_host(p)),
+        way(PartialSums::way_of_all(p)),
         result_words(PartialSums::words(s.max_m, team.size(), p, way)),
         result_bytes(PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.size(), p, way)),
         channel(team, fmt::format("gemm_ar m<={} n={} {}", s.max_m, s.n, name(s.dtype)), 2 * result_words,
                 result_bytes + s.max_m * s.n * size_of(s.dtype), p),
-        partials(team, s.max_m, s.n, s.dtype, p, way) {}
+        partials(team, s.max_m, s.n, s.dtype, plan, way) {}
 
+  void run(int64_t m, Tensor const& x, Tensor const& weight, WeightLayout layout, Tensor const& out,
+           SumEpilogue const& epilogue, Stream) override {
+    Recording recording(timeline, team.rank(), plan.workers, SpanKind::kSum);
+    DrainAtEnd const drain(channel.copies());
+    Call const call = channel.begin(fmt::format("m={}", m));
+    partials.multiply(channel, call, m, x, weight, layout, recording);
+    if (way == PartialSums::Way::kBroadcast) {
+      partials.sum(channel, call, recording, [&](int, std::span<Tensor const> slots, Place band) {
+        host::sum_rows(slots, band.row, band.rows, out, epilogue);
+      });
+    } else {
+      two_shot(call, m, out, epilogue, recording);
+    }
+    channel.finish(call);
+    recording.close();
+  }
+  void record(Timeline* to) override { timeline = to; }
+
+ private:
   void two_shot(Call const& call, int64_t m, Tensor const& out, SumEpilogue const& epilogue, Recording& recording);
 
-  Shape shape;
   Plan plan;
-  Team& team;
   PartialSums::Way way;
   int64_t result_words, result_bytes;  // where the summed rows begin, behind the partials
-  Channel channel;
+  HostChannel channel;
   PartialSums partials;
   Timeline* timeline = nullptr;
 };
 
-GemmAllReduce::GemmAllReduce(World& world, Shape const& shape, Plan const& plan) {
-  require_shape(shape.max_m, "n", shape.n, plan);
-  state_ = std::make_unique<State>(world, shape, plan);
-}
-GemmAllReduce::~GemmAllReduce() = default;
-
-int64_t GemmAllReduce::shared_bytes(Shape const& shape, int ranks, Plan const& plan) {
-  require_shape(shape.max_m, "n", shape.n, plan);
-  auto const way = way_of(plan);
-  return Channel::bytes(2 * PartialSums::words(shape.max_m, ranks, plan, way),
-                        PartialSums::data_bytes(shape.max_m, shape.n, shape.dtype, ranks, plan, way) +
-                            shape.max_m * shape.n * size_of(shape.dtype),
-                        plan);
-}
-
 // The owner's sums go to everybody band by band; each rank finishes its copy of a row when it has come.
-void GemmAllReduce::State::two_shot(Call const& call, int64_t m, Tensor const& out, SumEpilogue const& epilogue,
-                                    Recording& recording) {
+void HostAllReduce::two_shot(Call const& call, int64_t m, Tensor const& out, SumEpilogue const& epilogue,
+                             Recording& recording) {
   int const rank = team.rank(), ranks = team.size();
   Shards const shards = partials.shards();
   int64_t const row_bytes = shape.n * size_of(shape.dtype);
@@ -104,26 +100,10 @@ void GemmAllReduce::State::two_shot(Call const& call, int64_t m, Tensor const& o
   }
 }
 
-void GemmAllReduce::run(int64_t m, Tensor const& x, Tensor const& weight, WeightLayout layout, Tensor const& out,
-                        SumEpilogue const& epilogue) {
-  State& s = *state_;
-  require_row_parallel(m, s.shape.max_m, s.shape.n, s.shape.dtype, x, weight, layout);
-  require_summed(m, s.shape.n, s.shape.dtype, out, epilogue);
-  Recording recording(s.timeline, s.team.rank(), s.plan.workers, SpanKind::kSum);
-  DrainAtEnd const drain(s.channel.copies());
-  Call const call = s.channel.begin(fmt::format("m={}", m));
-  s.partials.multiply(s.channel, call, m, x, weight, layout, recording);
-  if (s.way == PartialSums::Way::kBroadcast) {
-    s.partials.sum(s.channel, call, recording, [&](int, std::span<Tensor const> slots, Place band) {
-      host::sum_rows(slots, band.row, band.rows, out, epilogue);
-    });
-  } else {
-    s.two_shot(call, m, out, epilogue, recording);
-  }
-  s.channel.finish(call);
-  recording.close();
-}
+}  // namespace
 
-void GemmAllReduce::record(Timeline* timeline) { state_->timeline = timeline; }
+std::unique_ptr<SumOperator> host_gemm_ar(Team& team, GemmAllReduce::Shape const& shape, Plan const& plan) {
+  return std::make_unique<HostAllReduce>(team, shape, plan);
+}
 
 }  // namespace flux

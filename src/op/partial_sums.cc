@@ -15,13 +15,18 @@ PartialSums::Way PartialSums::way_of(Plan const& plan) {
   return Way::kPush;
 }
 
-BandWords PartialSums::bands(int64_t m, int ranks, Plan const& plan, Way way) {
-  return {
-      {m, way == Way::kBroadcast ? 1 : ranks, 1}, plan.block_m, way == Way::kRing ? Tiling::kWithin : Tiling::kAcross};
+// One-shot sums everywhere. Two-shot sums at the owner; unfused it is the plain reduce-scatter and all-gather.
+PartialSums::Way PartialSums::way_of_all(Plan const& plan) {
+  return plan.shots == Shots::kOneShot && plan.fused ? Way::kBroadcast : way_of(plan);
+}
+
+BandWords PartialSums::bands(int64_t m, int ranks, int block_m, Way way) {
+  return {{m, way == Way::kBroadcast ? 1 : ranks, 1}, block_m, way == Way::kRing ? Tiling::kWithin : Tiling::kAcross};
 }
 
 int64_t PartialSums::words(int64_t max_m, int ranks, Plan const& plan, Way way) {
-  return int64_t{1} * ranks * bands(max_m, ranks, plan, way).most();
+  constexpr int kLeastTile = 64;  // of those that engines choose
+  return int64_t{1} * ranks * bands(max_m, ranks, plan.block_m > 0 ? plan.block_m : kLeastTile, way).most();
 }
 
 int64_t PartialSums::data_bytes(int64_t max_m, int64_t n, DType dtype, int ranks, Plan const& plan, Way way) {
@@ -51,7 +56,7 @@ PartialSums::PartialSums(Team& team, int64_t max_m, int64_t n, DType dtype, Plan
 
 // The words that tiles set. Where something still has to carry them (a copy, a declared link) they are ours, one set
 // for each destination, and the copy engine sets the destination's own.
-Announcer PartialSums::announcer(Channel& channel, Call const& call, bool departs) {
+Announcer PartialSums::announcer(HostChannel& channel, Call const& call, bool departs) {
   Announcer out;
   out.bands = bands_, out.tiles_n = static_cast<int>((n_ + plan_.block_n - 1) / plan_.block_n);
   out.counts = counts_.data(), out.words = channel.words(call), out.goal = call.digest;
@@ -61,7 +66,7 @@ Announcer PartialSums::announcer(Channel& channel, Call const& call, bool depart
   return out;
 }
 
-Tensor PartialSums::slot(Channel& channel, Call const& call, int source) const {
+Tensor PartialSums::slot(HostChannel& channel, Call const& call, int source) const {
   int const rank = team_.rank();
   std::byte* const data = channel.data(call).at(rank);
   int64_t const row_bytes = n_ * size_of(slot_dtype_), own = bands_.shards.size(way_ == Way::kBroadcast ? 0 : rank);
@@ -73,54 +78,63 @@ Tensor PartialSums::slot(Channel& channel, Call const& call, int source) const {
   return matrix(at, slot_dtype_, own, n_);
 }
 
-std::vector<Transfer> PartialSums::departures(Channel& channel, Call const& call) const {
-  int const rank = team_.rank(), ranks = team_.size();
-  int64_t const row_bytes = n_ * size_of(slot_dtype_), each = int64_t{1} * ranks * bands_.most();
-  auto const words = channel.words(call);
-  auto const data = channel.data(call);
+std::vector<Transfer> copies(Departures const& d) {
+  using Way = PartialSums::Way;
   std::vector<Transfer> list;
   auto depart = [&](int to, int source, Place band) {
     Transfer t;
-    int64_t const word = bands_.index(source, bands_.index(band));
-    t.after = const_cast<Word*>(departed_.data()) + to * each + word, t.clear_after = true, t.goal = call.digest;
-    t.awaited = Awaited::kPartial, t.awaited_from = rank, t.peer = to;
-    t.row = bands_.shards.begin(band.rank) + band.row, t.rows = band.rows;
-    t.row_bytes = t.to_stride = t.from_stride = row_bytes;
-    t.set = words.at(to) + word;
-    if (way_ == Way::kStage) {
-      t.from = staging_.data() + t.row * row_bytes;
-      t.to = data.at(to) + (rank * slot_rows_ + band.row) * row_bytes;
+    int64_t const word = d.bands.index(source, d.bands.index(band));
+    if (d.departed) t.after = d.departed + to * d.each() + word, t.clear_after = true;
+    t.goal = d.goal, t.awaited = Awaited::kPartial, t.awaited_from = d.rank, t.peer = to;
+    t.row = d.bands.shards.begin(band.rank) + band.row, t.rows = band.rows;
+    t.row_bytes = t.to_stride = t.from_stride = d.row_bytes;
+    t.set = d.words.at(to) + word;
+    if (d.way == Way::kStage) {
+      t.from = d.staging + t.row * d.row_bytes;
+      t.to = d.slots.at(to) + (d.rank * d.slot_rows + band.row) * d.row_bytes;
     }
     list.push_back(t);
   };
-  if (way_ == Way::kBroadcast) {
-    for (int b = 0; b < bands_.count(0); ++b)
-      for (int i = 1; i < ranks; ++i) depart((rank + i) % ranks, rank, bands_.place(0, b));
+  if (d.way == Way::kBroadcast) {
+    for (int b = 0; b < d.bands.count(0); ++b)
+      for (int i = 1; i < d.ranks; ++i) depart((d.rank + i) % d.ranks, d.rank, d.bands.place(0, b));
     return list;
   }
-  for (int i = 1; i < ranks; ++i) {
-    int const owner = way_ == Way::kRing ? (rank - i + ranks) % ranks : (rank + i) % ranks;
-    for (int b = 0; b < bands_.count(owner); ++b) {
-      Place const band = bands_.place(owner, b);
-      if (way_ == Way::kRing)
-        depart((rank + 1) % ranks, owner, band);
+  for (int i = 1; i < d.ranks; ++i) {
+    int const owner = d.way == Way::kRing ? (d.rank - i + d.ranks) % d.ranks : (d.rank + i) % d.ranks;
+    for (int b = 0; b < d.bands.count(owner); ++b) {
+      Place const band = d.bands.place(owner, b);
+      if (d.way == Way::kRing)
+        depart((d.rank + 1) % d.ranks, owner, band);
       else
-        depart(owner, rank, band);
+        depart(owner, d.rank, band);
     }
   }
   return list;
 }
 
-void PartialSums::multiply(Channel& channel, Call const& call, int64_t m, Tensor const& x, Tensor const& weight,
+void PartialSums::multiply(HostChannel& channel, Call const& call, int64_t m, Tensor const& x, Tensor const& weight,
                            WeightLayout layout, Recording& recording) {
   int const rank = team_.rank(), ranks = team_.size();
-  bands_ = bands(m, ranks, plan_, way_);
+  bands_ = bands(m, ranks, plan_.block_m, way_);
   slot_rows_ = way_ == Way::kBroadcast ? m : bands_.shards.largest();
   if (m == 0 || n_ == 0) return;
   Link const link = team_.options().link;
   bool const departs = way_ == Way::kStage || link.gbps > 0;
   auto send = [&] {
-    if (departs) channel.copies().enqueue(departures(channel, call), link, call.watch, recording.copies());
+    if (!departs) return;
+    Departures const d{way_,
+                       rank,
+                       ranks,
+                       bands_,
+                       slot_rows_,
+                       n_ * size_of(slot_dtype_),
+                       call.digest,
+                       channel.data(call),
+                       staging_.data(),
+                       departed_.data(),
+                       channel.words(call)};
+    channel.copies().enqueue(copies(d), link, call.watch, recording.copies());
   };
   if (plan_.fused) send();
 
@@ -153,7 +167,7 @@ void PartialSums::multiply(Channel& channel, Call const& call, int64_t m, Tensor
   if (!plan_.fused) send();
 }
 
-void PartialSums::sum(Channel& channel, Call const& call, Recording& recording,
+void PartialSums::sum(HostChannel& channel, Call const& call, Recording& recording,
                       std::function<void(int, std::span<Tensor const>, Place)> const& take) {
   int const rank = team_.rank(), ranks = team_.size(), owner = way_ == Way::kBroadcast ? 0 : rank;
   Word const* const words = channel.words(call).at(rank);

@@ -15,6 +15,9 @@ class PartialSums {
   /// How partials travel. `kBroadcast` is the one-shot all-reduce.
   enum class Way { kPush, kStage, kSum, kRing, kBroadcast };
   static Way way_of(Plan const& plan);
+  static Way way_of_all(Plan const& plan);  ///< of GEMM+AR
+
+  static BandWords bands(int64_t m, int ranks, int block_m, Way way);
 
   PartialSums(Team& team, int64_t max_m, int64_t n, DType dtype, Plan const& plan, Way way);
 
@@ -24,12 +27,12 @@ class PartialSums {
 
   /// Multiplies x · weight and sends the tiles on their way. Returns when all of ours are stored; their words may
   /// follow.
-  void multiply(Channel& channel, Call const& call, int64_t m, Tensor const& x, Tensor const& weight,
+  void multiply(HostChannel& channel, Call const& call, int64_t m, Tensor const& x, Tensor const& weight,
                 WeightLayout layout, Recording& recording);
 
   /// Calls take(worker, slots, band) for each band that is summed here, on the workers, as soon as its partials are
   /// here: `slots` in rank order, each [rows summed here, n]; band.row counts rows summed here, from 0.
-  void sum(Channel& channel, Call const& call, Recording& recording,
+  void sum(HostChannel& channel, Call const& call, Recording& recording,
            std::function<void(int, std::span<Tensor const>, Place)> const& take);
 
   Shards shards() const { return bands_.shards; }
@@ -37,10 +40,8 @@ class PartialSums {
   DType slot_dtype() const { return slot_dtype_; }
 
  private:
-  static BandWords bands(int64_t m, int ranks, Plan const& plan, Way way);
-  Tensor slot(Channel& channel, Call const& call, int source) const;
-  std::vector<Transfer> departures(Channel& channel, Call const& call) const;
-  Announcer announcer(Channel& channel, Call const& call, bool departs);
+  Tensor slot(HostChannel& channel, Call const& call, int source) const;
+  Announcer announcer(HostChannel& channel, Call const& call, bool departs);
 
   Team& team_;
   int64_t n_;
@@ -55,5 +56,22 @@ class PartialSums {
   BandWords bands_;                 // of the call under way
   int64_t slot_rows_ = 0;
 };
+
+/// Partial sums on their way to other ranks, where something has to carry them: copies, or a declared link.
+struct Departures {
+  PartialSums::Way way;
+  int rank = 0, ranks = 1;
+  BandWords bands = {};
+  int64_t slot_rows = 0, row_bytes = 0;
+  Word goal = 0;
+  Symmetric<std::byte> slots = {};     // at each rank
+  std::byte const* staging = nullptr;  // Stage: our partials of all rows
+  Word* departed = nullptr;            // per destination, the words to wait for first; none: all is stored
+  Symmetric<Word> words = {};          // where arrivals are told
+
+  int64_t each() const { return int64_t{1} * ranks * bands.most(); }  ///< words of one destination
+};
+/// Band by band, in the order in which the tiles are finished.
+std::vector<Transfer> copies(Departures const& departures);
 
 }  // namespace flux

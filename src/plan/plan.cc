@@ -58,9 +58,12 @@ std::vector<Knob> const& knobs() {
   static std::vector<Knob> const all = {
       choice<bool>("fused", "yes, no", &Plan::fused, {{"yes", true}, {"no", false}}),
       choice<bool>("order", "follow, naive", &Plan::in_order, {{"follow", true}, {"naive", false}}),
-      {"tile", "ROWSxCOLUMNS, each 1 to 65536",
-       [](Plan const& p) { return fmt::format("{}x{}", p.block_m, p.block_n); },
+      {"tile", "auto, or ROWSxCOLUMNS, each 1 to 65536",
+       [](Plan const& p) {
+         return p.block_m == 0 && p.block_n == 0 ? std::string("auto") : fmt::format("{}x{}", p.block_m, p.block_n);
+       },
        [](Plan& p, std::string_view text) {
+         if (text == "auto") return p.block_m = p.block_n = 0, true;
          size_t const x = text.find('x');
          int64_t m = 0, n = 0;
          if (x == text.npos || !read_number(text.substr(0, x), 1, 65536, m) ||
@@ -69,7 +72,14 @@ std::vector<Knob> const& knobs() {
          p.block_m = static_cast<int>(m), p.block_n = static_cast<int>(n);
          return true;
        }},
-      number("band", "1 to 1024 tile rows", 1, 1024, &Plan::band),
+      {"band", "auto, or 1 to 1024 tile rows",
+       [](Plan const& p) { return p.band == 0 ? std::string("auto") : fmt::format("{}", p.band); },
+       [](Plan& p, std::string_view text) {
+         int64_t band = 0;
+         if (text != "auto" && !read_number(text, 1, 1024, band)) return false;
+         p.band = static_cast<int>(band);
+         return true;
+       }},
       number("workers", "1 to 256 threads a rank", 1, 256, &Plan::workers),
       choice<Transport>("transport", "push, pull, remote", &Plan::transport,
                         {{"push", Transport::kPush}, {"pull", Transport::kPull}, {"remote", Transport::kRemote}}),

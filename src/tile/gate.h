@@ -36,16 +36,23 @@ struct Open {
   FLUX_HD bool wait(Rows, int) const { return true; }
 };
 
-/// Others bring their shards into our gather buffer and set a word for each communication tile; our own rows are there.
+/// Others bring their shards into our gather buffer and set a word for each communication tile; our own rows are there,
+/// or lie apart.
 struct Arrival {
   int rank = 0;
   ArrivalWords layout;
   Word const* words = nullptr;  // ours
   Word goal = 0;
   Watch watch;
+  int own = -1;  // where our shard lies apart: which buffer; then no tile holds rows of ours and of others
 
   FLUX_HD constexpr Shards slices() const { return layout.slices; }
-  FLUX_HD Place where(Rows rows) const { return {rank, rows.first, rows.count}; }
+  FLUX_HD Place where(Rows rows) const {
+    int64_t const begin = layout.shards.begin(rank);
+    if (own >= 0 && rows.first >= begin && rows.end() <= layout.shards.begin(rank + 1))
+      return {own, rows.first - begin, rows.count};
+    return {rank, rows.first, rows.count};
+  }
   /// All of `rows`, in slice `slice` of k, may be read once this returned true.
   FLUX_HD bool wait(Rows rows, int slice) const {
     Seen nothing;

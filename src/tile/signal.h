@@ -22,6 +22,7 @@ namespace flux {
 
 using Word = uint32_t;
 inline constexpr int kMaxRanks = 16;
+inline constexpr Word kGranted = 1;  // the value of a credit
 
 /// a / b of numbers that are not negative. A GPU divides 64 bits by a call; the rows and columns it sees fit into 32.
 FLUX_HD constexpr int64_t quotient(int64_t a, int64_t b) {
@@ -123,9 +124,10 @@ struct Record {
 enum class Reason : Word { kNone, kTimeout, kPeerGone, kOtherCall, kFailed };
 
 /// How a wait ends when its word never comes. Every wait polls its own rank's abort word; whoever gives up raises the
-/// abort words of all ranks.
+/// abort words of all ranks. Ranks on GPUs poll words in GPU memory; `told` are then those that the ranks' hosts read.
 struct Watch {
   Symmetric<Word> abort;
+  Symmetric<Word> told;  // or none
   Record* record = nullptr;
   int64_t limit_ns = 600'000'000'000;
   int rank = 0, ranks = 1;
@@ -135,10 +137,13 @@ struct Watch {
 FLUX_HD inline bool aborted(Watch const& watch) { return load_acquire(watch.abort.at(watch.rank)) != 0; }
 
 FLUX_HD inline void raise_abort(Watch const& watch, Reason reason) {
+  Word const verdict = static_cast<Word>(reason) << 8 | static_cast<Word>(watch.rank + 1);
   for (int i = 0; i < watch.ranks; ++i) {
     if (planted(Bug::kLostAbort) && i != watch.rank) continue;
-    if (load_acquire(watch.abort.at(i)) == 0)  // the first cause is the one worth reading
-      store_release(watch.abort.at(i), static_cast<Word>(reason) << 8 | static_cast<Word>(watch.rank + 1));
+    auto raise = [&](Word* word) {
+      if (word && load_acquire(word) == 0) store_release(word, verdict);  // the first cause is the one worth reading
+    };
+    raise(watch.abort.at(i)), raise(watch.told.at(i));
   }
 }
 

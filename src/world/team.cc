@@ -34,12 +34,16 @@ bool process_is_gone(int32_t pid) {
 
 }  // namespace
 
-Team::Team(std::unique_ptr<Bootstrap> bootstrap, MemoryKind kind, WorldOptions const& options)
-    : bootstrap_(std::move(bootstrap)), kind_(kind), options_(options) {
+Team::Team(std::unique_ptr<Bootstrap> bootstrap, MemoryKind kind, WorldOptions const& options, std::shared_ptr<Gpu> gpu)
+    : bootstrap_(std::move(bootstrap)), kind_(kind), options_(options), gpu_(std::move(gpu)) {
   if (size() < 1 || size() > kMaxRanks)
     throw Error(ErrorKind::kInvalid, fmt::format("{} ranks asked for; a world has 1 to {}", size(), kMaxRanks));
-  memory_ = allocate(sizeof(Control));
+  memory_ = SymmetricMemory::allocate(kind_, *bootstrap_, sizeof(Control), options_.limit_seconds);
   control(rank()).pid = getpid();
+  if (gpu_) {
+    for (int r = 0; r < size(); ++r) gpu_->reach(&control(r), sizeof(Control));
+    gpu_abort_ = gpu_->allocate(*bootstrap_, sizeof(Word), options_.limit_seconds);
+  }
   all_gather({});  // every control block is ready
   watcher_ = std::thread([this] { watch_peers(); });
 }
@@ -60,15 +64,24 @@ std::vector<std::string> Team::all_gather(std::string_view mine) {
 }
 
 std::shared_ptr<SymmetricMemory> Team::allocate(int64_t bytes) {
+  if (gpu_) return gpu_->allocate(*bootstrap_, bytes, options_.limit_seconds);
   return SymmetricMemory::allocate(kind_, *bootstrap_, bytes, options_.limit_seconds);
 }
 
 Watch Team::watch(Word call) const {
   Watch w;
-  for (int r = 0; r < size(); ++r) w.abort.base[r] = &control(r).abort;
+  for (int r = 0; r < size(); ++r) (gpu_ ? w.told : w.abort).base[r] = &control(r).abort;
+  if (gpu_) w.abort = gpu_abort_->view<Word>(0);
   w.record = &control(rank()).record;
   w.limit_ns = static_cast<int64_t>(options_.limit_seconds * 1e9);
   w.rank = rank(), w.ranks = size(), w.call = call;
+  return w;
+}
+
+// What the host itself waits by and raises. Each rank's watcher hands the verdict on to its GPU.
+Watch Team::host_watch(Word call) const {
+  Watch w = watch(call);
+  if (gpu_) w.abort = w.told, w.told = {};
   return w;
 }
 
@@ -97,12 +110,12 @@ bool Team::sees_other_call(int lane) {
 }
 
 void Team::note_and_raise(Reason reason, Awaited what, int peer, Word seen, Word goal, Word call) {
-  Watch const w = watch(call);
+  Watch const w = host_watch(call);
   note(w, what, peer, 0, seen, goal, 0);
   raise_abort(w, reason);
 }
 
-void Team::fail() { raise_abort(watch(0), Reason::kFailed); }
+void Team::fail() { raise_abort(host_watch(0), Reason::kFailed); }
 
 void Team::check() const {
   Word const verdict = load_acquire(&control(rank()).abort);
@@ -155,7 +168,9 @@ std::string Team::chain_of_waits(int raiser) const {
 void Team::watch_peers() {
   std::unique_lock lock(mutex_);
   for (int round = 0; !wake_.wait_for(lock, std::chrono::milliseconds(20), [&] { return stop_; }); ++round)
-    if (!look_at_peers(round)) return;
+    if (!look_at_peers(round)) break;
+  if (Word const verdict = load_acquire(&control(rank()).abort); gpu_ && verdict != 0)
+    gpu_->write(gpu_abort_->view<Word>(0).at(rank()), verdict);
 }
 
 bool Team::look_at_peers(int round) {

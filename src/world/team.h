@@ -12,6 +12,7 @@
 #include "flux/world.h"
 #include "tile/signal.h"
 #include "world/copy_engine.h"
+#include "world/gpu.h"
 #include "world/symmetric_memory.h"
 
 namespace flux {
@@ -22,17 +23,21 @@ inline constexpr int kLanes = 8;
 
 class Team {
  public:
-  Team(std::unique_ptr<Bootstrap> bootstrap, MemoryKind kind, WorldOptions const& options);
+  /// `gpu`: where this rank's operators run; none: on the host.
+  Team(std::unique_ptr<Bootstrap> bootstrap, MemoryKind kind, WorldOptions const& options,
+       std::shared_ptr<Gpu> gpu = nullptr);
   ~Team();
 
   int rank() const { return bootstrap_->rank(); }
   int size() const { return bootstrap_->size(); }
   MemoryKind kind() const { return kind_; }
+  Gpu* gpu() const { return gpu_.get(); }
   WorldOptions& options() { return options_; }
   Bootstrap& bootstrap() { return *bootstrap_; }
   LinkClock& link_clock() { return link_clock_; }
 
   std::vector<std::string> all_gather(std::string_view mine);
+  /// Where this rank's operators run: GPU memory, if there is a GPU.
   std::shared_ptr<SymmetricMemory> allocate(int64_t bytes);
   /// A number for a new operator, the same on every rank.
   uint32_t next_operator() { return operators_++; }
@@ -55,6 +60,7 @@ class Team {
   };
   Control& control(int rank) const { return *reinterpret_cast<Control*>(memory_->at(rank)); }
   Watch watch(Word call) const;
+  Watch host_watch(Word call) const;
   void note_and_raise(Reason reason, Awaited what, int peer, Word seen, Word goal, Word call);
   bool sees_other_call(int lane);
   void watch_peers();
@@ -66,7 +72,9 @@ class Team {
   std::unique_ptr<Bootstrap> bootstrap_;
   MemoryKind kind_;
   WorldOptions options_;
-  std::shared_ptr<SymmetricMemory> memory_;
+  std::shared_ptr<SymmetricMemory> memory_;  // of Control
+  std::shared_ptr<Gpu> gpu_;
+  std::shared_ptr<SymmetricMemory> gpu_abort_;  // one word a rank, where kernels look
   LinkClock link_clock_;
   uint32_t operators_ = 0;
   std::array<std::atomic<uint64_t>, kLanes> calls_{};  // our own latest entry

@@ -19,16 +19,37 @@ std::unique_ptr<World> World::processes(std::unique_ptr<Bootstrap> bootstrap, Wo
   return std::make_unique<World>(std::make_unique<Team>(std::move(bootstrap), MemoryKind::kSharedMemory, options));
 }
 
+std::unique_ptr<World> World::mirror(int rank, int ranks, Partner partner, WorldOptions const& options) {
+  // The ranks that are left out say and own what this one does; their GPU memory alone is another.
+  auto alone = [ranks](std::string_view mine) { return std::vector<std::string>(ranks, std::string(mine)); };
+  return std::make_unique<World>(
+      std::make_unique<Team>(bootstrap_from(rank, ranks, alone), MemoryKind::kHeap, options, open_gpu(0, 1, partner)));
+}
+
 int World::rank() const { return team_->rank(); }
 int World::size() const { return team_->size(); }
-std::string_view World::kind() const { return team_->kind() == MemoryKind::kHeap ? "threads" : "processes"; }
+std::string_view World::kind() const {
+  if (Gpu const* gpu = team_->gpu()) return gpu->mirrored() ? "mirror" : gpu->shared() ? "shared gpu" : "devices";
+  return team_->kind() == MemoryKind::kHeap ? "threads" : "processes";
+}
+bool World::on_gpu() const { return team_->gpu() != nullptr; }
 Link World::link() const { return team_->options().link; }
 void World::set_link(Link link) { team_->options().link = link; }
 void World::barrier() { team_->all_gather({}); }
 std::vector<std::string> World::all_gather(std::string_view mine) { return team_->all_gather(mine); }
 void World::check() const { team_->check(); }
 
-void run_threads(int ranks, WorldOptions const& options, std::function<void(World&)> const& body) {
+#if !FLUX_WITH_CUDA
+std::shared_ptr<Gpu> open_gpu(int, int, Partner) {
+  throw Error(ErrorKind::kUnsupported, "this build of FLUX has no CUDA; build it where nvcc is, with -DFLUX_CUDA=ON");
+}
+#endif
+
+namespace {
+
+/// Ranks as threads; `gpu` opens a rank's GPU, if it has one.
+void run_ranks(int ranks, WorldOptions const& options, std::function<void(World&)> const& body,
+               std::function<std::shared_ptr<Gpu>(int rank)> const& gpu) {
   if (ranks < 1 || ranks > kMaxRanks)
     throw Error(ErrorKind::kInvalid, "a world has 1 to 16 ranks, not " + std::to_string(ranks));
   auto point = std::make_shared<MeetingPoint>(ranks);
@@ -37,8 +58,8 @@ void run_threads(int ranks, WorldOptions const& options, std::function<void(Worl
   auto rank_body = [&](int rank) {
     std::unique_ptr<World> world;
     try {
-      world = std::make_unique<World>(
-          std::make_unique<Team>(std::make_unique<ThreadBootstrap>(point, rank, ranks), MemoryKind::kHeap, options));
+      world = std::make_unique<World>(std::make_unique<Team>(std::make_unique<ThreadBootstrap>(point, rank, ranks),
+                                                             MemoryKind::kHeap, options, gpu(rank)));
       body(*world);
     } catch (...) {
       {
@@ -53,6 +74,18 @@ void run_threads(int ranks, WorldOptions const& options, std::function<void(Worl
   for (int r = 0; r < ranks; ++r) threads.emplace_back(rank_body, r);
   for (auto& thread : threads) thread.join();
   if (first) std::rethrow_exception(first);
+}
+
+}  // namespace
+
+void run_threads(int ranks, WorldOptions const& options, std::function<void(World&)> const& body) {
+  run_ranks(ranks, options, body, [](int) { return nullptr; });
+}
+void run_devices(int ranks, WorldOptions const& options, std::function<void(World&)> const& body) {
+  run_ranks(ranks, options, body, [](int rank) { return open_gpu(rank, 1); });
+}
+void run_shared_gpu(int ranks, WorldOptions const& options, std::function<void(World&)> const& body) {
+  run_ranks(ranks, options, body, [ranks](int) { return open_gpu(0, ranks); });
 }
 
 }  // namespace flux

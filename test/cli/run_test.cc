@@ -89,7 +89,7 @@ TEST(Run, BadInputGetsOneSentenceAndCodeTwo) {
                         {"run ag_gemm --m 8 --n 9 --k 8 --gated", "even n"},
                         {"run ag_gemm --m 8 --n 8 --k 8 --activation tanh", "allowed are none, relu"},
                         {"run ag_gemm --m 8 --n 8 --k 8 --weight [a,b]", "[out,in]"},
-                        {"run ag_gemm --m 8 --n 8 --k 8 --plan 'tile=0x4'", "tile takes ROWSxCOLUMNS"},
+                        {"run ag_gemm --m 8 --n 8 --k 8 --plan 'tile=0x4'", "tile takes auto, or ROWSxCOLUMNS"},
                         {"run ag_gemm --m 8 --n 8 --k 8 --plan 'speed=high'", "keys fused, order"},
                         {"run ag_gemm --m 8 --n 8 --k 8 --plan 'transport=pull path=ring'", "path=direct"},
                         {"run ag_gemm --m 8 --n 8 --k 8 --timeline /nowhere/t.json", "cannot be written"},

@@ -195,7 +195,7 @@ TEST(Arguments, OfConstruction) {
       {"no workers", 16, 16, [](Plan& p) { p.workers = 0; }, {"workers=0", "1 to 256"}},
       {"no slices", 16, 16, [](Plan& p) { p.k_slices = 0; }, {"k_slices=0", "1 to 64"}},
       {"negative communication tile", 16, 16, [](Plan& p) { p.comm_rows = -4; }, {"comm_rows=-4", "from 1"}},
-      {"no band", 16, 16, [](Plan& p) { p.band = 0; }, {"band=0", "1 to 1024"}},
+      {"no such band", 16, 16, [](Plan& p) { p.band = -1; }, {"band=-1", "1 to 1024"}},
       {"no buffers", 16, 16, [](Plan& p) { p.buffers = 0; }, {"buffers=0", "1 or 2"}},
       {"no such lane", 16, 16, [](Plan& p) { p.lane = 8; }, {"lane=8", "0 to 7"}},
       {"no such route", 16, 16, [](Plan& p) { p.route = static_cast<RouteKind>(9); }, {"route=?", "push"}},

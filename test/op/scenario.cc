@@ -34,6 +34,13 @@ double get(Tensor const& t, int64_t i, int64_t j) {
   return value;
 }
 
+double rounded(double value, DType dtype) {
+  std::byte bytes[8];
+  host::narrow(&value, bytes, dtype, 1);
+  host::widen(bytes, dtype, &value, 1);
+  return value;
+}
+
 template <class F>
 OwnedTensor filled(DType dtype, int64_t rows, int64_t columns, F&& value) {
   OwnedTensor t(dtype, rows, columns);
@@ -90,6 +97,7 @@ struct Check {
   double tolerance;
   void equal(std::string_view what, Tensor const& t, int64_t i, int64_t j, double want) {
     double const got = get(t, i, j);
+    if (tolerance == 0) want = rounded(want, t.dtype);
     bool const same = tolerance == 0 ? got == want : std::abs(got - want) <= tolerance * (1 + std::abs(want));
     if (!same && failure.empty()) failure = fmt::format("{}[{}, {}] is {} and should be {}", what, i, j, got, want);
   }
@@ -99,7 +107,7 @@ void poison(Tensor const& t) {
   for (int64_t i = 0; i < t.rows; ++i) std::memset(t.row(i), 0xff, t.columns * size_of(t.dtype));
 }
 
-std::string run_ag(World& world, Scenario const& s, AllGatherGemm& op, int call) {
+std::string run_ag(World& world, Scenario const& s, AllGatherGemm& op, int call, Memory& memory) {
   int const rank = world.rank();
   Trial const trial(s, rank, call);
   // Uneven columns: gate and up are divided alike, so the global n counts both.
@@ -117,10 +125,13 @@ std::string run_ag(World& world, Scenario const& s, AllGatherGemm& op, int call)
   OwnedTensor out(s.dtype, s.m, columns.size), gathered(s.dtype, s.m, s.k);
   poison(out), poison(gathered);
   Linear linear;
-  linear.weight = w, linear.out = out, linear.layout = s.layout, linear.activation = s.activation,
+  Tensor const out_there = memory.place(out), gathered_there = s.gathered ? memory.place(gathered) : Tensor{};
+  linear.weight = memory.place(w), linear.out = out_there, linear.layout = s.layout, linear.activation = s.activation,
   linear.gated = s.gated;
-  if (s.bias) linear.bias = bias;
-  op.run(s.m, x, std::span(&linear, 1), s.gathered ? gathered.view() : Tensor{});
+  if (s.bias) linear.bias = memory.place(bias);
+  op.run(s.m, memory.place(x), std::span(&linear, 1), gathered_there, memory.stream());
+  memory.fetch(out_there, out), memory.fetch(gathered_there, gathered);
+  world.check();
   Check check{{},
               s.activation == Activation::kNone || s.activation == Activation::kRelu ? 0.0
               : s.dtype == DType::kF32                                               ? 1e-5
@@ -139,7 +150,7 @@ std::string run_ag(World& world, Scenario const& s, AllGatherGemm& op, int call)
 }
 
 template <class Operator>
-std::string run_sums(World& world, Scenario const& s, Operator& op, int call) {
+std::string run_sums(World& world, Scenario const& s, Operator& op, int call, Memory& memory) {
   int const rank = world.rank();
   Trial const trial(s, rank, call);
   Part const depth = part_of_columns(s.k, rank, s.ranks);
@@ -156,10 +167,13 @@ std::string run_sums(World& world, Scenario const& s, Operator& op, int call) {
   OwnedTensor out(s.dtype, rows.size, s.n), normed(s.dtype, rows.size, s.n);
   poison(out), poison(normed);
   SumEpilogue epilogue;
-  if (s.bias) epilogue.bias = bias;
-  if (s.residual) epilogue.residual = residual;
-  if (s.norm) epilogue.norm_weight = gamma, epilogue.normed = normed;
-  op.run(s.m, x, w, s.layout, out, epilogue);
+  Tensor const out_there = memory.place(out), normed_there = s.norm ? memory.place(normed) : Tensor{};
+  if (s.bias) epilogue.bias = memory.place(bias);
+  if (s.residual) epilogue.residual = memory.place(residual);
+  if (s.norm) epilogue.norm_weight = memory.place(gamma), epilogue.normed = normed_there;
+  op.run(s.m, memory.place(x), memory.place(w), s.layout, out_there, epilogue, memory.stream());
+  memory.fetch(out_there, out), memory.fetch(normed_there, normed);
+  world.check();
   Check check{{}, 0.0}, norm_check{{}, s.dtype == DType::kF32 ? 1e-5 : s.dtype == DType::kF64 ? 1e-10 : 1e-2};
   for (int64_t i = 0; i < rows.size; ++i) {
     double squares = 0;
@@ -192,7 +206,7 @@ std::string Scenario::describe() const {
                      calls, to_string(plan));
 }
 
-std::string run_scenario(World& world, Scenario const& all_calls) {
+std::string run_scenario(World& world, Scenario const& all_calls, Memory& memory) {
   Scenario s = all_calls;
   auto repeat = [&](auto&& once) {
     for (int call = 0; call < s.calls; ++call) {
@@ -205,14 +219,14 @@ std::string run_scenario(World& world, Scenario const& all_calls) {
   };
   if (s.op == Op::kAllGatherGemm) {
     AllGatherGemm op(world, {s.m, s.k, s.dtype}, s.plan);
-    return repeat([&](int call) { return run_ag(world, s, op, call); });
+    return repeat([&](int call) { return run_ag(world, s, op, call, memory); });
   }
   if (s.op == Op::kGemmReduceScatter) {
-    GemmReduceScatter op(world, {s.m, s.n, s.dtype}, s.plan);
-    return repeat([&](int call) { return run_sums(world, s, op, call); });
+    GemmReduceScatter op(world, {s.m, s.n, s.dtype, s.k}, s.plan);
+    return repeat([&](int call) { return run_sums(world, s, op, call, memory); });
   }
-  GemmAllReduce op(world, {s.m, s.n, s.dtype}, s.plan);
-  return repeat([&](int call) { return run_sums(world, s, op, call); });
+  GemmAllReduce op(world, {s.m, s.n, s.dtype, s.k}, s.plan);
+  return repeat([&](int call) { return run_sums(world, s, op, call, memory); });
 }
 
 std::string run_on_threads(Scenario const& scenario, WorldOptions const& options) {

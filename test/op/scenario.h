@@ -30,8 +30,22 @@ struct Scenario {
 /// Every operator over ragged shapes, dtypes, plans and epilogues.
 std::vector<Scenario> all_scenarios();
 
+/// Where operators find their tensors: on the host where the scenario made them, or copied to a GPU.
+class Memory {
+ public:
+  virtual ~Memory() = default;
+  virtual Tensor place(Tensor const& host) { return host; }
+  /// Brings back what the calls so far wrote to `placed`.
+  virtual void fetch(Tensor const& /*placed*/, Tensor const& /*host*/) {}
+  virtual Stream stream() { return nullptr; }
+};
+
 /// Runs it as rank world.rank(). Returns an empty string, or what differed first.
-std::string run_scenario(World& world, Scenario const& scenario);
+std::string run_scenario(World& world, Scenario const& scenario, Memory& memory);
+inline std::string run_scenario(World& world, Scenario const& scenario) {
+  Memory host;
+  return run_scenario(world, scenario, host);
+}
 
 /// Runs it with ranks as threads; every rank's failure, a line each.
 std::string run_on_threads(Scenario const& scenario, WorldOptions const& options);

@@ -62,6 +62,7 @@ class Maths {
     constexpr uint32_t kNextA = 2, kNextB = kInOut ? 16 * 64 / 8 : 2;  // 16 elements of k further
     Descriptor const a0 = Descriptor::of(shared_.a[0], 1) + (S::kPingPong ? 0 : group_ * S::kBlocks * kRow64);
     Descriptor const b0 = Descriptor::of(shared_.b[0], kInOut ? kRow64 : 1);
+    if (__builtin_expect(count == 0, false)) return clear(d);
     int before = 0;
 #pragma unroll 1
     for (int i = 0; i < count; ++i, at_.next()) {
@@ -86,6 +87,15 @@ class Maths {
 #pragma unroll
       for (int x = 0; x < S::kN / 2; ++x) cute::warpgroup_fence_operand(d[j][x]);  // no use of d moves above the wait
     release(before);
+  }
+
+  // k is 0: this rank's part of a k that is shorter than the ranks are many.
+  __device__ void clear(Accumulators& d) {
+    if (S::kPingPong && lane() == 0) shared_.issued[group_ ^ 1].arrive();
+#pragma unroll
+    for (int j = 0; j < S::kBlocks; ++j)
+#pragma unroll
+      for (int x = 0; x < S::kN / 2; ++x) d[j][x] = 0;
   }
 
   // A product is read by its warpgroup as a whole, so one thread speaks for the group: to each block that writes this

@@ -1,0 +1,121 @@
+// The doors of flux/op.h: arguments are checked, then handed to the operator of the host or of the GPU.
+#include "op/checks.h"
+#include "op/gather.h"
+#include "op/operators.h"
+#include "op/partial_sums.h"
+
+namespace flux {
+namespace {
+
+#if !FLUX_WITH_CUDA
+constexpr auto gpu_ag_gemm = host_ag_gemm;  // no world of this build has a GPU
+constexpr auto gpu_gemm_rs = host_gemm_rs;
+constexpr auto gpu_gemm_ar = host_gemm_ar;
+#endif
+
+void check_gather_plan(AllGatherGemm::Shape const& shape, Plan const& plan) {
+  require_shape(shape.max_m, "k", shape.k, plan);
+  require(plan.path == Path::kDirect || plan.transport == Transport::kPush,
+          "transport={} goes with path=direct; a ring pushes", plan.transport == Transport::kPull ? "pull" : "remote");
+}
+
+void check_gather_call(GatherOperator const& o, int64_t m, Tensor const& x, std::span<Linear const> linears,
+                       Tensor const& gathered) {
+  DType const dtype = o.shape.dtype;
+  require(m >= 0 && m <= o.shape.max_m, "m is {}; this operator was made for 0 to {} rows", m, o.shape.max_m);
+  require_matrix("x", x, dtype, part_of_rows(m, o.team.rank(), o.team.size()).size, o.shape.k);
+  require_optional("the gathered output", gathered, dtype, m, o.shape.k);
+  for (Linear const& l : linears) {
+    bool const out_in = l.layout == WeightLayout::kOutIn;
+    int64_t const n = out_in ? l.weight.rows : l.weight.columns, k = o.shape.k;
+    require_matrix("the weight", l.weight, dtype, out_in ? n : k, out_in ? k : n);
+    require_optional("the bias", l.bias, dtype, 1, n);
+    bool const halves = l.gated && !l.up;
+    require(!halves || n % 2 == 0, "a gated weight has {} output columns; gate and up need an even number", n);
+    require_matrix("the output", l.out, dtype, m, halves ? n / 2 : n);
+    require(l.gated || (!l.up && !l.up_bias), "a second weight is given, but the layer is not gated");
+    require(!l.up_bias || l.up, "a second bias is given without a second weight");
+    require(!l.up || !l.bias == !l.up_bias, "gate and up either both have a bias or neither");
+    if (l.up) require_matrix("the second weight", l.up, dtype, out_in ? n : k, out_in ? k : n);
+    require_optional("the second bias", l.up_bias, dtype, 1, n);
+  }
+}
+
+void check_sum_call(SumOperator const& o, int64_t rows, int64_t m, Tensor const& x, Tensor const& weight,
+                    WeightLayout layout, Tensor const& out, SumEpilogue const& epilogue) {
+  require_row_parallel(m, o.shape.max_m, o.shape.n, o.shape.dtype, x, weight, layout);
+  require_summed(rows, o.shape.n, o.shape.dtype, out, epilogue);
+}
+
+}  // namespace
+
+// ---- AG+GEMM ----
+
+AllGatherGemm::AllGatherGemm(World& world, Shape const& shape, Plan const& plan) {
+  check_gather_plan(shape, plan);
+  operator_ = (world.on_gpu() ? gpu_ag_gemm : host_ag_gemm)(world.team(), shape, plan);
+}
+AllGatherGemm::~AllGatherGemm() = default;
+
+int64_t AllGatherGemm::shared_bytes(Shape const& shape, int ranks, Plan const& plan) {
+  check_gather_plan(shape, plan);
+  return Channel::bytes(most_arrival_words(shape.max_m, shape.k, ranks, 8, plan) + ranks,
+                        shape.max_m * shape.k * size_of(shape.dtype), plan);
+}
+
+void AllGatherGemm::run(int64_t m, Tensor const& x, std::span<Linear const> linears, Tensor const& gathered,
+                        Stream stream) {
+  check_gather_call(*operator_, m, x, linears, gathered);
+  operator_->run(m, x, linears, gathered, stream);
+}
+void AllGatherGemm::record(Timeline* timeline) { operator_->record(timeline); }
+
+// ---- GEMM+RS ----
+
+GemmReduceScatter::GemmReduceScatter(World& world, Shape const& shape, Plan const& plan) {
+  require_shape(shape.max_m, "n", shape.n, plan);
+  operator_ = (world.on_gpu() ? gpu_gemm_rs : host_gemm_rs)(world.team(), shape, plan);
+}
+GemmReduceScatter::~GemmReduceScatter() = default;
+
+int64_t GemmReduceScatter::shared_bytes(Shape const& shape, int ranks, Plan const& plan) {
+  require_shape(shape.max_m, "n", shape.n, plan);
+  auto const way = PartialSums::way_of(plan);
+  return Channel::bytes(PartialSums::words(shape.max_m, ranks, plan, way),
+                        PartialSums::data_bytes(shape.max_m, shape.n, shape.dtype, ranks, plan, way), plan);
+}
+
+void GemmReduceScatter::run(int64_t m, Tensor const& x, Tensor const& weight, WeightLayout layout, Tensor const& out,
+                            SumEpilogue const& epilogue, Stream stream) {
+  Team& team = operator_->team;
+  int64_t const rows = part_of_rows(m, team.rank(), team.size()).size;
+  check_sum_call(*operator_, rows, m, x, weight, layout, out, epilogue);
+  operator_->run(m, x, weight, layout, out, epilogue, stream);
+}
+void GemmReduceScatter::record(Timeline* timeline) { operator_->record(timeline); }
+
+// ---- GEMM+AR ----
+
+GemmAllReduce::GemmAllReduce(World& world, Shape const& shape, Plan const& plan) {
+  require_shape(shape.max_m, "n", shape.n, plan);
+  operator_ = (world.on_gpu() ? gpu_gemm_ar : host_gemm_ar)(world.team(), shape, plan);
+}
+GemmAllReduce::~GemmAllReduce() = default;
+
+int64_t GemmAllReduce::shared_bytes(Shape const& shape, int ranks, Plan const& plan) {
+  require_shape(shape.max_m, "n", shape.n, plan);
+  auto const way = PartialSums::way_of_all(plan);
+  return Channel::bytes(2 * PartialSums::words(shape.max_m, ranks, plan, way),
+                        PartialSums::data_bytes(shape.max_m, shape.n, shape.dtype, ranks, plan, way) +
+                            shape.max_m * shape.n * size_of(shape.dtype),
+                        plan);
+}
+
+void GemmAllReduce::run(int64_t m, Tensor const& x, Tensor const& weight, WeightLayout layout, Tensor const& out,
+                        SumEpilogue const& epilogue, Stream stream) {
+  check_sum_call(*operator_, m, m, x, weight, layout, out, epilogue);
+  operator_->run(m, x, weight, layout, out, epilogue, stream);
+}
+void GemmAllReduce::record(Timeline* timeline) { operator_->record(timeline); }
+
+}  // namespace flux

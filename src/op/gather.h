@@ -1,0 +1,33 @@
+#pragma once
+// The all-gather of AG+GEMM as a list of copies, for whoever performs them: threads on the host, copy engines on GPUs.
+#include <vector>
+
+#include "flux/plan.h"
+#include "tile/gate.h"
+#include "world/copy_engine.h"
+
+namespace flux {
+
+/// How m rows of k elements come, and how many words that takes at most for up to `max_m` rows.
+ArrivalWords arrival_words(int64_t m, int64_t k, int ranks, int64_t unit, Plan const& plan);
+int64_t most_arrival_words(int64_t max_m, int64_t k, int ranks, int64_t unit, Plan const& plan);
+
+struct Gather {
+  int rank = 0;
+  ArrivalWords layout = {};
+  Plan plan = {};
+  Word goal = 0;
+  Symmetric<std::byte> buffers = {};  // at each rank: [m, k]
+  std::byte const* own = nullptr;     // this rank's rows, where pushes read them: in its buffer, or x itself
+  int64_t own_stride = 0;             // bytes
+  Symmetric<Word> words = {};         // at each rank, as `layout` says
+  Word const* readable = nullptr;     // ours, one a source: what a pull waits for first, or none
+  int64_t row_bytes = 0, element_bytes = 0;
+};
+
+/// Every copy of this rank, in the order in which its receivers want them.
+std::vector<Transfer> copies(Gather const& gather);
+/// What the others would push to this rank, in the order of arrival, read from their buffers: for a mirror.
+std::vector<Transfer> pushes_of_others(Gather const& gather);
+
+}  // namespace flux

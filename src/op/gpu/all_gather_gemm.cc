@@ -1,0 +1,184 @@
+// AG+GEMM on GPUs: copies in a stream of their own bring the rows, the GEMM's gate waits for them tile by tile.
+#include <fmt/format.h>
+
+#include "kernel/sm90.h"
+#include "op/checks.h"
+#include "op/gather.h"
+#include "op/gpu/channel.h"
+#include "op/gpu/tiles.h"
+#include "op/operators.h"
+
+namespace flux {
+namespace {
+
+constexpr int kSliceUnit = sm90::kBlockK;  // the loader asks the gate once a slice of k, in whole k steps
+
+class GpuGather final : public GatherOperator {
+ public:
+  GpuGather(Team& team, AllGatherGemm::Shape const& s, Plan const& p)
+      : GatherOperator(team, s),
+        plan(p),
+        channel(team, fmt::format("ag_gemm m<={} k={} {}", s.max_m, s.k, name(s.dtype)),
+                most_arrival_words(s.max_m, s.k, team.size(), kSliceUnit, p) + team.size(),
+                s.max_m * s.k * size_of(s.dtype), p) {
+    for (int row = 0; row < sm90::kConfigs; ++row)
+      for (WeightLayout layout : {WeightLayout::kOutIn, WeightLayout::kInOut}) sm90::prepare(row, s.dtype, layout);
+  }
+
+  void run(int64_t m, Tensor const& x, std::span<Linear const> linears, Tensor const& gathered, Stream stream) override;
+  void record(Timeline* to) override {
+    require(!to, "timelines of operators on GPUs are not there yet; record on the host, or use a profiler");
+  }
+
+ private:
+  struct Way;  // of one call
+  std::vector<Transfer> others(Gather const& gather, Way const& way) const;
+  sm90::Launch launch_of(Linear const& linear, Way const& way, Tensor const& x) const;
+
+  Plan plan;
+  GpuChannel channel;
+};
+
+struct GpuGather::Way {
+  int64_t m;
+  int rank;
+  ArrivalWords layout;
+  Symmetric<std::byte> buffer = {};
+  Symmetric<Word> words = {};
+  Call call = {};
+  bool in_place = false;   // rows are read at their owners
+  bool own_apart = false;  // our own rows are read from x
+  Word* readable() const { return words.at(rank) + layout.size(); }
+};
+
+sm90::Launch GpuGather::launch_of(Linear const& linear, Way const& way, Tensor const& x) const {
+  bool const out_in = linear.layout == WeightLayout::kOutIn;
+  int64_t const n = out_in ? linear.weight.rows : linear.weight.columns;
+  Tiles const tiles = choose_tiles(plan, way.m, n, shape.k, linear.layout, linear.gated, *team.gpu());
+  Shards const& shards = way.layout.shards;
+  sm90::Launch l;
+  l.config = tiles.row, l.blocks = team.gpu()->shared() ? team.gpu()->processors() : 0;
+  l.weight = linear.weight, l.layout = linear.layout, l.bias = linear.bias;
+  l.activation = linear.activation, l.gated = linear.gated;
+  l.a_stride = shape.k, l.c_stride = linear.out.stride;
+  for (int p = 0; p < team.size(); ++p)
+    l.a.base[p] = way.buffer.at(p) + (way.in_place ? shards.begin(p) * shape.k * size_of(shape.dtype) : 0);
+  l.c.base[way.rank] = linear.out.data;
+  l.order = arrange(plan.in_order && plan.fused ? Order::kArrival : Order::kNaive,
+                    way.in_place ? Tiling::kWithin : Tiling::kAcross, shards, tiles.config().tile_m(),
+                    sm90::tiles_n(tiles.config(), n), tiles.band, way.rank);
+  l.route = Keep{way.rank, way.m};
+  if (way.in_place) {
+    l.gate = Remote{way.rank, shards, shape.k, way.readable(), way.call.digest, way.call.watch};
+  } else if (plan.fused) {
+    Arrival arrival{way.rank, way.layout, way.words.at(way.rank), way.call.digest, way.call.watch};
+    if (way.own_apart) arrival.own = (way.rank + 1) % kMaxRanks, l.a.base[arrival.own] = x.data;
+    l.gate = arrival;
+  } else {
+    l.gate = Open{way.rank, shape.k};
+  }
+  return l;
+}
+
+/// In a mirror: what the others do. By push they bring their rows; otherwise they say that theirs may be read, and read
+/// ours.
+std::vector<Transfer> GpuGather::others(Gather const& gather, Way const& way) const {
+  if (plan.transport == Transport::kPush) return pushes_of_others(gather);
+  std::vector<Transfer> list;
+  for (int p = 0; p < team.size(); ++p) {
+    Transfer told;
+    told.set = way.readable() + p, told.goal = way.call.digest;
+    if (p != way.rank) list.push_back(told);
+  }
+  Gather pushed = gather;  // reading ours is our push by another hand; its words land where nobody looks
+  pushed.plan.transport = Transport::kPush;
+  pushed.own = way.buffer.at(way.rank) + way.layout.shards.begin(way.rank) * gather.row_bytes;
+  pushed.own_stride = gather.row_bytes;
+  for (Transfer const& t : copies(pushed)) list.push_back(t);
+  return list;
+}
+
+/// Whether no tile of this height holds rows of ours and of others.
+bool apart(Shards const& shards, int rank, int tile_m) {
+  int64_t const begin = shards.begin(rank), end = shards.begin(rank + 1);
+  return begin % tile_m == 0 && (end % tile_m == 0 || end == shards.total);
+}
+
+void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears, Tensor const& gathered,
+                    Stream stream) {
+  require_on_gpu("x", x), require_on_gpu("the gathered output", gathered);
+  int tallest = 0;
+  for (Linear const& l : linears) {
+    require_on_gpu("the weight", l.weight), require_on_gpu("the output", l.out), require_on_gpu("the bias", l.bias);
+    require(!l.up, "on GPUs gate and up are one weight, gate first; two were given");
+    bool const out_in = l.layout == WeightLayout::kOutIn;
+    Tiles const tiles =
+        choose_tiles(plan, m, out_in ? l.weight.rows : l.weight.columns, shape.k, l.layout, l.gated, *team.gpu());
+    tallest = std::max(tallest, tiles.config().tile_m());
+  }
+  require(plan.path == Path::kDirect, "path=ring is not there on GPUs yet; use path=direct");
+
+  Way way{m, team.rank(), arrival_words(m, shape.k, team.size(), kSliceUnit, plan)};
+  way.call = channel.begin(fmt::format("m={}", m), stream);
+  way.buffer = channel.data(way.call), way.words = channel.words(way.call);
+  way.in_place = plan.transport == Transport::kRemote;
+  int const rank = way.rank, ranks = team.size();
+  Shards const& shards = way.layout.shards;
+  CallWords const call_words = channel.words_of(way.call);
+  bool const pushes = plan.transport == Transport::kPush;
+  // Tiles read our own rows from x, unless others read them too or a tile would need them beside other rows. All tiles
+  // of one height divide those of a lower one.
+  way.own_apart =
+      pushes && plan.fused && !gathered && x.stride == shape.k && x.rows > 0 && apart(shards, rank, tallest);
+  Inputs inputs;
+  if (!pushes) inputs.readable = way.readable();
+  if (!way.in_place) inputs.arrival = {rank, way.layout, way.words.at(rank), way.call.digest, way.call.watch};
+
+  Gather gather{rank, way.layout, plan, way.call.digest, way.buffer};
+  gather.element_bytes = size_of(shape.dtype), gather.row_bytes = shape.k * gather.element_bytes;
+  gather.own = static_cast<std::byte const*>(x.data), gather.own_stride = x.stride * gather.element_bytes;
+  gather.words = way.words;
+
+  if (!way.own_apart) {
+    Transfer own;
+    own.from = gather.own, own.to = way.buffer.at(rank) + shards.begin(rank) * gather.row_bytes;
+    own.rows = x.rows, own.row_bytes = own.to_stride = gather.row_bytes, own.from_stride = gather.own_stride;
+    enqueue(own, stream);
+  }
+  if (!pushes) {
+    Symmetric<Word> readable;
+    for (int p = 0; p < ranks; ++p) readable.base[p] = way.words.at(p) + way.layout.size();
+    enqueue_readable(call_words, readable, stream);
+  }
+  if (channel.mirrored()) channel.replay(way.call, others(gather, way), stream);
+  // A pull's copies wait in a kernel that ends before the GEMM begins: a wait in their own stream would block every
+  // other stream where CUDA_DEVICE_MAX_CONNECTIONS is 1.
+  if (plan.transport == Transport::kPull) enqueue_wait(call_words, {{}, way.readable()}, stream);
+  if (!way.in_place) {
+    channel.copies().fork(stream);
+    channel.copies().enqueue(copies(gather));
+  }
+  if (!plan.fused) enqueue_wait(call_words, inputs, stream);
+  for (Linear const& l : linears) sm90::launch(launch_of(l, way, x), stream);
+  if (gathered) {
+    enqueue_wait(call_words, inputs, stream);
+    for (int p = 0; p < ranks; ++p) {
+      Transfer t;
+      t.rows = shards.size(p), t.row_bytes = t.from_stride = gather.row_bytes;
+      t.from = way.buffer.at(way.in_place ? p : rank) + shards.begin(p) * gather.row_bytes;
+      t.to = static_cast<std::byte*>(gathered.row(shards.begin(p))),
+      t.to_stride = gathered.stride * gather.element_bytes;
+      enqueue(t, stream);
+    }
+  }
+  if (!way.in_place) channel.copies().join(stream);
+  channel.finish(way.call, inputs, stream);
+}
+
+}  // namespace
+
+std::unique_ptr<GatherOperator> gpu_ag_gemm(Team& team, AllGatherGemm::Shape const& shape, Plan const& plan) {
+  return std::make_unique<GpuGather>(team, shape, plan);
+}
+
+}  // namespace flux

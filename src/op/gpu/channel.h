@@ -1,0 +1,31 @@
+#pragma once
+// Calls on GPUs: nobody waits on the host. A kernel begins the call, a kernel ends it; everything between is in the
+// caller's stream or in a stream of copies forked from it.
+#include "kernel/call.h"
+#include "op/channel.h"
+#include "world/cuda/copy_stream.h"
+
+namespace flux {
+
+class GpuChannel final : public Channel {
+ public:
+  GpuChannel(Team& team, std::string_view description, int64_t words, int64_t data_bytes, Plan const& plan);
+
+  /// Throws as Team::check, and Error{kInvalid} for a stream that ranks of one GPU would share.
+  Call begin(std::string_view sizes, Stream stream);
+  CallWords words_of(Call const& call) const { return {credits(call), begun(call), call.digest, call.watch}; }
+  /// All copies of the call have been joined.
+  void finish(Call const& call, Inputs const& inputs, Stream stream);
+
+  CopyStream& copies() { return copies_; }
+
+  /// In a mirror: what the ranks that are left out do in this call. They begin it and give their credits at once, and
+  /// make `transfers`. Enqueued beside the caller's stream, until `finish`.
+  bool mirrored() { return team().gpu()->mirrored(); }
+  void replay(Call const& call, std::span<Transfer const> transfers, Stream stream);
+
+ private:
+  CopyStream copies_, replay_;
+};
+
+}  // namespace flux

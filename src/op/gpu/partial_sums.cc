@@ -1,0 +1,170 @@
+#include "op/gpu/partial_sums.h"
+
+#include "kernel/sm90.h"
+#include "op/checks.h"
+
+namespace flux {
+
+GpuPartialSums::GpuPartialSums(Team& team, int64_t max_m, int64_t n, int64_t k, DType dtype, Plan const& plan, Way way)
+    : team_(team), n_(n), k_(k), dtype_(dtype), plan_(plan), way_(way) {
+  require(!plan.wide_slots, "slots=fp32 is not there on GPUs; use slots=dtype");
+  require(way != Way::kSum || !team.gpu()->mirrored(), "route=sum has no mirror: a replay cannot add; use route=push");
+  require(way != Way::kRing, "route=ring is not there on GPUs yet; use route=push or route=stage");
+  int64_t const words = PartialSums::words(max_m, team.size(), plan, way);
+  counts_ = team.gpu()->allocate(words * sizeof(Word));
+  if (way == Way::kStage) {
+    staging_ = team.gpu()->allocate(max_m * n * size_of(dtype));
+    departed_ = team.gpu()->allocate_pinned(team.size() * words * sizeof(Word));
+  }
+  for (int row = 0; row < sm90::kConfigs; ++row)
+    for (WeightLayout layout : {WeightLayout::kOutIn, WeightLayout::kInOut}) sm90::prepare(row, dtype, layout);
+  prepare_slot_sum();
+}
+
+// Of a GPU of its own: as many as hide each other's memory latency. Of a shared one: no more than its processors, so
+// that the other ranks' blocks find theirs.
+int GpuPartialSums::sum_blocks() const {
+  return team_.gpu()->shared() ? team_.gpu()->processors() : 4 * team_.gpu()->processors();
+}
+
+void GpuPartialSums::require_operands(Tensor const& x, Tensor const& weight, Tensor const& out,
+                                      SumEpilogue const& epilogue) {
+  require_on_gpu("x", x), require_on_gpu("the weight", weight), require_on_gpu("the output", out);
+  require_on_gpu("the bias", epilogue.bias), require_on_gpu("the residual", epilogue.residual);
+  require_on_gpu("the norm's weight", epilogue.norm_weight), require_on_gpu("the normed output", epilogue.normed);
+}
+
+// What both halves of a call go by.
+GpuPartialSums::Traffic GpuPartialSums::traffic(GpuChannel& channel, Call const& call, int64_t m, int block_m) const {
+  Traffic t;
+  t.way = way_, t.rank = team_.rank(), t.ranks = team_.size(), t.goal = call.digest;
+  // One after the other, an owner's rows go in one piece.
+  t.bands = PartialSums::bands(m, t.ranks, plan_.fused ? block_m : static_cast<int>(std::max<int64_t>(m, 1)), way_);
+  t.slot_rows = way_ == Way::kBroadcast ? m : t.bands.shards.largest();
+  t.row_bytes = n_ * size_of(dtype_);
+  t.slots = channel.data(call), t.words = channel.words(call), t.staging = staging_.get();
+  if (plan_.fused && way_ == Way::kStage) t.departed = reinterpret_cast<Word*>(departed_.get());
+  return t;
+}
+
+void GpuPartialSums::run(GpuChannel& channel, Call const& call, int64_t m, Tensor const& x, Tensor const& weight,
+                         WeightLayout layout, Tensor const& out, SumEpilogue const& epilogue, Stream stream) {
+  if (m == 0 || n_ == 0) return;
+  int const rank = team_.rank(), ranks = team_.size();
+  // All ranks take the same tile, whatever their own part of k: the words count its bands.
+  int64_t const k = k_ > 0 ? (k_ + ranks - 1) / ranks : 4096;
+  Tiles const tiles = choose_tiles(plan_, m, n_, k, layout, false, *team_.gpu());
+  Traffic const t = traffic(channel, call, m, tiles.config().tile_m());
+
+  sm90::Launch l;
+  l.config = tiles.row, l.blocks = team_.gpu()->shared() ? team_.gpu()->processors() : 0;
+  l.a.base[rank] = x.data, l.a_stride = x.stride;
+  l.weight = weight, l.layout = layout;
+  for (int p = 0; p < ranks; ++p) l.c.base[p] = t.slots.at(p);
+  l.c_stride = n_;
+  Order const order = plan_.in_order && way_ != Way::kBroadcast ? Order::kRotated : Order::kNaive;
+  l.order = arrange(order, Tiling::kAcross, t.bands.shards, tiles.config().tile_m(), sm90::tiles_n(tiles.config(), n_),
+                    tiles.band, way_ == Way::kBroadcast ? 0 : rank);
+  l.gate = Open{rank, layout == WeightLayout::kOutIn ? weight.columns : weight.rows};
+  Announcer announcer{t.bands, sm90::announcements(tiles.config(), n_), reinterpret_cast<Word*>(counts_.get()), t.words,
+                      call.digest};
+  switch (way_) {
+    case Way::kPush: l.route = Push{rank, t.slot_rows, announcer}; break;
+    case Way::kSum: l.route = Sum{rank, announcer}; break;
+    case Way::kBroadcast: l.route = Broadcast{rank, ranks, m, announcer}; break;
+    case Way::kRing:
+    case Way::kStage:
+      l.c.base[rank] = staging_.get();
+      for (int p = 0; t.departed && p < ranks; ++p)
+        if (p != rank) announcer.words.base[p] = t.departed + p * t.each();
+      if (plan_.fused)
+        l.route = Stage{rank, announcer};
+      else
+        l.route = Keep{rank, m};
+      break;
+  }
+  if (t.departed) channel.copies().fork(stream);
+  sm90::launch(l, stream);
+  if (!plan_.fused) return scatter(channel, call, m, out, epilogue, stream);
+  // Behind the kernel in every queue: with CUDA_DEVICE_MAX_CONNECTIONS=1 these waits block whatever comes after them.
+  if (way_ == Way::kStage) send_staged(channel, t, stream);
+  add_up(channel, call, t, out, epilogue, stream);
+}
+
+void GpuPartialSums::scatter(GpuChannel& channel, Call const& call, int64_t m, Tensor const& out,
+                             SumEpilogue const& epilogue, Stream stream) {
+  Traffic const t = traffic(channel, call, m, 0);
+  channel.copies().fork(stream);
+  send_staged(channel, t, stream);
+  add_up(channel, call, t, out, epilogue, stream);
+}
+
+void GpuPartialSums::send_staged(GpuChannel& channel, Traffic const& t, Stream stream) const {
+  channel.copies().enqueue(copies(t));
+  Transfer own;
+  own.from = t.staging + t.bands.shards.begin(t.rank) * t.row_bytes;
+  own.to = t.slots.at(t.rank) + t.rank * t.slot_rows * t.row_bytes;
+  own.rows = t.bands.shards.size(t.rank), own.row_bytes = own.to_stride = own.from_stride = t.row_bytes;
+  enqueue(own, stream);
+  if (plan_.fused) return;  // its word is set by the kernel
+  for (int b = 0; b < t.bands.count(t.rank); ++b) {
+    Transfer told;
+    told.set = t.words.at(t.rank) + t.bands.index(t.rank, b), told.goal = t.goal;
+    enqueue(told, stream);
+  }
+}
+
+void GpuPartialSums::add_up(GpuChannel& channel, Call const& call, Traffic const& t, Tensor const& out,
+                            SumEpilogue const& epilogue, Stream stream) const {
+  if (channel.mirrored()) channel.replay(call, others(t), stream);
+  SlotSum sum = summed(out, epilogue);
+  sum.bands = t.bands, sum.owner = way_ == Way::kBroadcast ? 0 : t.rank, sum.sources = t.ranks;
+  sum.words = t.words.at(t.rank), sum.goal = t.goal, sum.watch = call.watch;
+  sum.slots = t.slots.at(t.rank), sum.slot_rows = t.slot_rows, sum.parts = way_ == Way::kSum ? 1 : t.ranks;
+  sum_slots(sum, sum_blocks(), stream);
+  if (way_ == Way::kSum)  // the next call adds to zeros again
+    enqueue_zeros(t.slots.at(t.rank), t.bands.shards.size(t.rank) * t.row_bytes, stream);
+  if (way_ == Way::kStage) channel.copies().join(stream);
+}
+
+/// In a mirror: the partials of the others, read from their own slots. What a peer sends from distance i comes when
+/// what we send to distance i has gone.
+std::vector<Transfer> GpuPartialSums::others(Traffic const& d) {
+  auto const& words = d.words;
+  int const owner = d.way == Way::kBroadcast ? 0 : d.rank;
+  std::vector<Transfer> list;
+  for (int i = 1; i < d.ranks; ++i) {
+    int const source = (d.rank - i + d.ranks) % d.ranks, to = (d.rank + i) % d.ranks;
+    int const theirs = d.bands.count(d.way == Way::kBroadcast ? 0 : to);
+    for (int b = 0; b < d.bands.count(owner); ++b) {
+      Place const band = d.bands.place(owner, b);
+      Transfer t;
+      if (b < theirs) t.after = words.at(to) + d.bands.index(d.rank, b), t.clear_after = true;
+      t.goal = d.goal;
+      int64_t const at = (source * d.slot_rows + band.row) * d.row_bytes;
+      t.from = d.slots.at(source) + at, t.to = d.slots.at(d.rank) + at;
+      t.rows = band.rows, t.row_bytes = t.to_stride = t.from_stride = d.row_bytes;
+      t.set = words.at(d.rank) + d.bands.index(source, b);
+      list.push_back(t);
+    }
+  }
+  return list;
+}
+
+SlotSum GpuPartialSums::summed(Tensor const& out, SumEpilogue const& epilogue) {
+  SlotSum sum;
+  sum.out = out, sum.bias = epilogue.bias, sum.residual = epilogue.residual;
+  sum.norm_weight = epilogue.norm_weight, sum.normed = epilogue.normed;
+  sum.norm_epsilon = static_cast<float>(epilogue.norm_epsilon);
+  return sum;
+}
+
+void GpuPartialSums::finish_rows(Tensor const& rows, Tensor const& out, SumEpilogue const& epilogue,
+                                 Stream stream) const {
+  SlotSum sum = summed(out, epilogue);
+  sum.bands = {{rows.rows, 1, 1}, static_cast<int>(std::max<int64_t>(rows.rows, 1))};
+  sum.slots = rows.data, sum.slot_rows = rows.rows;
+  sum_slots(sum, sum_blocks(), stream);
+}
+
+}  // namespace flux

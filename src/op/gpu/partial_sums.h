@@ -1,0 +1,53 @@
+#pragma once
+// The way of partial sums on GPUs: the GEMM sends finished tiles to their owners' slots, a second kernel adds the slots
+// up as they fill. For GEMM+RS, and for the first half of GEMM+AR.
+#include "kernel/slot_sum.h"
+#include "op/gpu/channel.h"
+#include "op/gpu/tiles.h"
+#include "op/partial_sums.h"
+
+namespace flux {
+
+class GpuPartialSums {
+ public:
+  using Way = PartialSums::Way;
+  /// `k`: over all ranks, 0: not known.
+  GpuPartialSums(Team& team, int64_t max_m, int64_t n, int64_t k, DType dtype, Plan const& plan, Way way);
+
+  /// Multiplies x · weight, sends the tiles on their way, and adds up the rows that are summed here:
+  /// out + bias + residual, and normed. Everything is enqueued.
+  void run(GpuChannel& channel, Call const& call, int64_t m, Tensor const& x, Tensor const& weight, WeightLayout layout,
+           Tensor const& out, SumEpilogue const& epilogue, Stream stream);
+
+  /// The second half alone, as run() does it where the plan is not fused: partial sums of all rows lie in staged().
+  void scatter(GpuChannel& channel, Call const& call, int64_t m, Tensor const& out, SumEpilogue const& epilogue,
+               Stream stream);
+  std::byte* staged() const { return staging_.get(); }  ///< [max_m, n]; of plans that are not fused, and of route=stage
+
+  /// Enqueues y = rows + bias + residual, and normed, for rows that are whole already.
+  void finish_rows(Tensor const& rows, Tensor const& out, SumEpilogue const& epilogue, Stream stream) const;
+
+  /// Checks, on every rank before a call begins, what the GPU can take.
+  static void require_operands(Tensor const& x, Tensor const& weight, Tensor const& out, SumEpilogue const& epilogue);
+
+ private:
+  using Traffic = Departures;
+  Traffic traffic(GpuChannel& channel, Call const& call, int64_t m, int block_m) const;
+  void send_staged(GpuChannel& channel, Traffic const& traffic, Stream stream) const;
+  void add_up(GpuChannel& channel, Call const& call, Traffic const& traffic, Tensor const& out,
+              SumEpilogue const& epilogue, Stream stream) const;
+  static std::vector<Transfer> others(Traffic const& traffic);
+  static SlotSum summed(Tensor const& out, SumEpilogue const& epilogue);
+  int sum_blocks() const;
+
+  Team& team_;
+  int64_t n_, k_;
+  DType dtype_;
+  Plan plan_;
+  Way way_;
+  std::shared_ptr<std::byte> counts_;    // tiles stored of each band of each owner
+  std::shared_ptr<std::byte> staging_;   // Stage: our partials of all rows
+  std::shared_ptr<std::byte> departed_;  // Stage: words that the copies wait for, in host memory
+};
+
+}  // namespace flux

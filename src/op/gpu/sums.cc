@@ -1,0 +1,115 @@
+// GEMM+RS and GEMM+AR on GPUs.
+#include <fmt/format.h>
+
+#include "op/checks.h"
+#include "op/gather.h"
+#include "op/gpu/partial_sums.h"
+#include "op/operators.h"
+
+namespace flux {
+namespace {
+
+void no_timeline(Timeline* timeline) {
+  require(!timeline, "timelines of operators on GPUs are not there yet; record on the host, or use a profiler");
+}
+
+class GpuReduceScatter final : public SumOperator {
+ public:
+  GpuReduceScatter(Team& team, GemmReduceScatter::Shape const& s, Plan const& p)
+      : SumOperator(team, s),
+        way(PartialSums::way_of(p)),
+        channel(team, fmt::format("gemm_rs m<={} n={} {}", s.max_m, s.n, name(s.dtype)),
+                PartialSums::words(s.max_m, team.size(), p, way),
+                PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.size(), p, way), p),
+        partials(team, s.max_m, s.n, s.k, s.dtype, p, way) {}
+
+  void run(int64_t m, Tensor const& x, Tensor const& weight, WeightLayout layout, Tensor const& out,
+           SumEpilogue const& epilogue, Stream stream) override {
+    GpuPartialSums::require_operands(x, weight, out, epilogue);
+    Call const call = channel.begin(fmt::format("m={}", m), stream);
+    partials.run(channel, call, m, x, weight, layout, out, epilogue, stream);
+    channel.finish(call, {}, stream);
+  }
+  void record(Timeline* to) override { no_timeline(to); }
+
+ private:
+  PartialSums::Way way;
+  GpuChannel channel;
+  GpuPartialSums partials;
+};
+
+class GpuAllReduce final : public SumOperator {
+ public:
+  GpuAllReduce(Team& team, GemmAllReduce::Shape const& s, Plan const& p)
+      : SumOperator(team, s),
+        way(PartialSums::way_of_all(p)),
+        result_words(PartialSums::words(s.max_m, team.size(), p, way)),
+        result_bytes(PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.size(), p, way)),
+        channel(team, fmt::format("gemm_ar m<={} n={} {}", s.max_m, s.n, name(s.dtype)), result_words + team.size(),
+                result_bytes + s.max_m * s.n * size_of(s.dtype), p),
+        partials(team, s.max_m, s.n, s.k, s.dtype, p, way) {}
+
+  void run(int64_t m, Tensor const& x, Tensor const& weight, WeightLayout layout, Tensor const& out,
+           SumEpilogue const& epilogue, Stream stream) override {
+    GpuPartialSums::require_operands(x, weight, out, epilogue);
+    Call const call = channel.begin(fmt::format("m={}", m), stream);
+    if (way == PartialSums::Way::kBroadcast) {
+      partials.run(channel, call, m, x, weight, layout, out, epilogue, stream);
+      channel.finish(call, {}, stream);
+    } else {
+      two_shot(call, m, x, weight, layout, out, epilogue, stream);
+    }
+  }
+  void record(Timeline* to) override { no_timeline(to); }
+
+ private:
+  // Each owner's sums go to everybody as the shards of an all-gather do, one word an owner.
+  void two_shot(Call const& call, int64_t m, Tensor const& x, Tensor const& weight, WeightLayout layout,
+                Tensor const& out, SumEpilogue const& epilogue, Stream stream) {
+    int const rank = team.rank(), ranks = team.size();
+    Gather gather{rank, arrival_words(m, shape.n, ranks, 8, {}), {}, call.digest};
+    gather.element_bytes = size_of(shape.dtype);
+    gather.row_bytes = gather.own_stride = shape.n * gather.element_bytes;
+    for (int p = 0; p < ranks; ++p) {
+      gather.buffers.base[p] = channel.data(call).at(p) + result_bytes;
+      gather.words.base[p] = channel.words(call).at(p) + result_words;
+    }
+    Shards const shards = gather.layout.shards;
+    gather.own = gather.buffers.at(rank) + shards.begin(rank) * gather.row_bytes;
+    Tensor const all = matrix(gather.buffers.at(rank), shape.dtype, m, shape.n);
+    Tensor summed = all;
+    summed.data = all.row(shards.begin(rank)), summed.rows = shards.size(rank);
+
+    SumEpilogue at_owner, here;
+    at_owner.bias = epilogue.bias, at_owner.residual = epilogue.residual;
+    if (epilogue.residual) at_owner.residual.data = epilogue.residual.row(shards.begin(rank));
+    here.norm_weight = epilogue.norm_weight, here.normed = epilogue.normed, here.norm_epsilon = epilogue.norm_epsilon;
+    partials.run(channel, call, m, x, weight, layout, summed, at_owner, stream);
+    Inputs results;
+    if (m > 0 && shape.n > 0) {
+      results.arrival = {rank, gather.layout, gather.words.at(rank), call.digest, call.watch};
+      channel.copies().fork(stream);
+      channel.copies().enqueue(copies(gather));
+      enqueue_wait(channel.words_of(call), results, stream);
+      partials.finish_rows(all, out, here, stream);
+      channel.copies().join(stream);
+    }
+    channel.finish(call, results, stream);
+  }
+
+  PartialSums::Way way;
+  int64_t result_words, result_bytes;  // where the summed rows begin, behind the partials
+  GpuChannel channel;
+  GpuPartialSums partials;
+};
+
+}  // namespace
+
+std::unique_ptr<SumOperator> gpu_gemm_rs(Team& team, GemmReduceScatter::Shape const& shape, Plan const& plan) {
+  return std::make_unique<GpuReduceScatter>(team, shape, plan);
+}
+std::unique_ptr<SumOperator> gpu_gemm_ar(Team& team, GemmAllReduce::Shape const& shape, Plan const& plan) {
+  return std::make_unique<GpuAllReduce>(team, shape, plan);
+}
+
+}  // namespace flux

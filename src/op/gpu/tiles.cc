@@ -1,0 +1,38 @@
+#include "op/gpu/tiles.h"
+
+#include <fmt/format.h>
+
+#include "engine/sm90/choose.h"
+
+namespace flux {
+
+Tiles choose_tiles(Plan const& plan, int64_t m, int64_t n, int64_t k, WeightLayout layout, bool gated, Gpu const& gpu) {
+  if (plan.block_m == 0) {
+    sm90::Choice const choice = sm90::choose(m, n, k, layout, gated, gpu.processors());
+    return {choice.row, plan.band > 0 ? plan.band : choice.band};
+  }
+  std::string known;
+  for (int row = 0; row < sm90::kConfigs; ++row) {
+    sm90::Config const& config = sm90::kTable[row];
+    if (gated && !config.gateable(layout)) continue;
+    if (config.tile_m() == plan.block_m && config.tile_n() == plan.block_n)
+      return {row, plan.band > 0 ? plan.band : sm90::Choice{}.band};
+    known += fmt::format(" {}x{}", config.tile_m(), config.tile_n());
+  }
+  throw Error(ErrorKind::kUnsupported, fmt::format("tile={}x{} is none of this GPU's{}: auto{}", plan.block_m,
+                                                   plan.block_n, gated ? " for a gated layer" : "", known));
+}
+
+void require_on_gpu(std::string_view what, Tensor const& t) {
+  if (!t || t.rows * t.columns == 0) return;
+  if (t.dtype != DType::kBF16 && t.dtype != DType::kF16)
+    throw Error(ErrorKind::kUnsupported,
+                fmt::format("{} is {}; GPU engines multiply bf16 and fp16", what, name(t.dtype)));
+  if (t.columns % 8 != 0 || (t.rows > 1 && t.stride % 8 != 0) || reinterpret_cast<uintptr_t>(t.data) % 16 != 0)
+    throw Error(ErrorKind::kUnsupported,
+                fmt::format("{} is [{}, {}] with rows {} elements apart; on GPUs columns and distance are multiples of "
+                            "8 elements and addresses of 16 bytes, so the nearest width is {}",
+                            what, t.rows, t.columns, t.stride, (t.columns + 7) / 8 * 8));
+}
+
+}  // namespace flux

@@ -1,0 +1,22 @@
+#pragma once
+// Which tiles a GPU multiplies in: a row of the engine's table, and the raster. The same on every rank.
+#include "engine/sm90/config.h"
+#include "flux/plan.h"
+#include "flux/tensor.h"
+#include "world/gpu.h"
+
+namespace flux {
+
+struct Tiles {
+  int row = 0, band = 1;
+  sm90::Config const& config() const { return sm90::kTable[row]; }
+};
+
+/// The plan's tile, or the cheapest for m x n x k on this GPU. `n` counts gate and up where gated. Throws
+/// Error{kUnsupported} for a tile that is not in the table.
+Tiles choose_tiles(Plan const& plan, int64_t m, int64_t n, int64_t k, WeightLayout layout, bool gated, Gpu const& gpu);
+
+/// Throws Error{kUnsupported} for an operand that TMA cannot address. On every rank, before a call begins.
+void require_on_gpu(std::string_view what, Tensor const& t);
+
+}  // namespace flux

@@ -1,0 +1,95 @@
+#include "world/cuda/copy_stream.h"
+
+#include <cuda.h>
+#include <cuda_runtime.h>
+
+#include "kernel/check.h"
+
+namespace flux {
+namespace {
+
+// The driver's functions by way of the runtime, so that nothing links to libcuda.
+template <class Function>
+Function driver(char const* name) {
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult result;
+  if (cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &result) != cudaSuccess ||
+      result != cudaDriverEntryPointSuccess)
+    throw Error(ErrorKind::kDevice,
+                std::string("the CUDA driver has no ") + name + "; version 12.0 or later is needed");
+  return reinterpret_cast<Function>(found);
+}
+
+void check_driver(CUresult result, char const* what) {
+  if (result != CUDA_SUCCESS)
+    throw Error(ErrorKind::kDevice, std::string(what) + ": CUDA driver error " + std::to_string(result));
+}
+
+void write_word(Stream stream, Word* word, Word value) {
+  static auto const write = driver<decltype(&cuStreamWriteValue32)>("cuStreamWriteValue32");
+  check_driver(write(stream, reinterpret_cast<CUdeviceptr>(word), value, CU_STREAM_WRITE_VALUE_DEFAULT),
+               "setting a word behind a copy");
+}
+
+void wait_word(Stream stream, Word const* word, Word value) {
+  static auto const wait = driver<decltype(&cuStreamWaitValue32)>("cuStreamWaitValue32");
+  check_driver(wait(stream, reinterpret_cast<CUdeviceptr>(word), value, CU_STREAM_WAIT_VALUE_EQ),
+               "waiting for a word before a copy");
+}
+
+}  // namespace
+
+void enqueue(Transfer const& t, Stream stream) {
+  if (t.after) wait_word(stream, t.after, t.goal);
+  if (t.clear_after) write_word(stream, t.after, 0);
+  if (t.to && t.rows > 0 && t.row_bytes > 0) {
+    if (t.row_bytes == t.to_stride && t.row_bytes == t.from_stride)
+      check_cuda(cudaMemcpyAsync(t.to, t.from, t.rows * t.row_bytes, cudaMemcpyDefault, stream), "copying rows");
+    else
+      check_cuda(
+          cudaMemcpy2DAsync(t.to, t.to_stride, t.from, t.from_stride, t.row_bytes, t.rows, cudaMemcpyDefault, stream),
+          "copying rows");
+  }
+  if (t.set) write_word(stream, t.set, t.goal);
+}
+
+void enqueue_zeros(void* data, int64_t bytes, Stream stream) {
+  if (bytes > 0) check_cuda(cudaMemsetAsync(data, 0, bytes, stream), "clearing sums");
+}
+
+void enqueue_words(Word* words, Word value, int64_t count, Stream stream) {
+  static auto const fill = driver<decltype(&cuMemsetD32Async)>("cuMemsetD32Async");
+  check_driver(fill(reinterpret_cast<CUdeviceptr>(words), value, count, stream), "filling words");
+}
+
+void write_now(Word* word, Word value) {
+  check_cuda(cudaMemcpy(word, &value, sizeof value, cudaMemcpyHostToDevice), "writing a word");
+}
+
+CopyStream::CopyStream() {
+  check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream for copies");
+  for (cudaEvent_t* event : {&forked_, &joined_})
+    check_cuda(cudaEventCreateWithFlags(event, cudaEventDisableTiming), "an event");
+}
+
+CopyStream::~CopyStream() {
+  cudaStreamSynchronize(stream_);
+  cudaEventDestroy(forked_), cudaEventDestroy(joined_);
+  cudaStreamDestroy(stream_);
+}
+
+void CopyStream::fork(Stream caller) {
+  check_cuda(cudaEventRecord(forked_, caller), "forking the copies");
+  check_cuda(cudaStreamWaitEvent(stream_, forked_), "forking the copies");
+}
+
+void CopyStream::join(Stream caller) {
+  check_cuda(cudaEventRecord(joined_, stream_), "joining the copies");
+  check_cuda(cudaStreamWaitEvent(caller, joined_), "joining the copies");
+}
+
+void CopyStream::enqueue(std::span<Transfer const> transfers) {
+  for (Transfer const& t : transfers) flux::enqueue(t, stream_);
+}
+
+}  // namespace flux

@@ -1,0 +1,185 @@
+// A GPU by the CUDA runtime, for ranks that are threads of one process.
+#include "world/gpu.h"
+
+#include <cuda_runtime.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <random>
+#include <vector>
+
+#include "kernel/check.h"
+
+namespace flux {
+namespace {
+
+// One context a GPU for all ranks of the process: pointers are the same everywhere. A block lives until the last rank
+// that can reach it lets go.
+class DeviceMemory final : public SymmetricMemory {
+ public:
+  DeviceMemory(Bootstrap& bootstrap, std::shared_ptr<std::byte> mine, std::string failure, int device, double limit) {
+    struct Card {
+      std::shared_ptr<std::byte> const* memory;
+      int device;
+    } card{&mine, device};
+    std::vector<Card> cards;
+    for (auto const& bytes : bootstrap.all_gather({reinterpret_cast<char const*>(&card), sizeof card}, limit)) {
+      std::memcpy(&card, bytes.data(), sizeof card);
+      cards.push_back(card);
+    }
+    for (int r = 0; r < bootstrap.size(); ++r) {
+      owners_.push_back(*cards[r].memory);
+      blocks_.base[r] = owners_.back().get();
+      if (cards[r].device != device && failure.empty()) failure = enable_peer(device, cards[r].device);
+    }
+    for (auto const& verdict : bootstrap.all_gather(failure, limit))  // `mine` is read by the others until here
+      if (!verdict.empty()) throw Error(ErrorKind::kDevice, verdict);
+  }
+
+ private:
+  static std::string enable_peer(int device, int peer) {
+    int reaches = 0;
+    if (cudaDeviceCanAccessPeer(&reaches, device, peer) != cudaSuccess || !reaches)
+      return fmt::format("GPU {} cannot reach the memory of GPU {}", device, peer);
+    cudaError_t const result = cudaDeviceEnablePeerAccess(peer, 0);
+    cudaGetLastError();
+    if (result == cudaSuccess || result == cudaErrorPeerAccessAlreadyEnabled) return {};
+    return fmt::format("GPU {} got no access to GPU {}: {}", device, peer, cudaGetErrorString(result));
+  }
+  std::vector<std::shared_ptr<std::byte>> owners_;
+};
+
+// Of a mirror: our own block, and one for each rank that is played.
+class MirroredMemory final : public SymmetricMemory {
+ public:
+  MirroredMemory(Gpu& gpu, Bootstrap const& bootstrap, int64_t bytes, Partner partner) {
+    for (int r = 0; r < bootstrap.size(); ++r) {
+      bool const host = partner == Partner::kHost && r != bootstrap.rank();
+      owners_.push_back(host ? gpu.allocate_pinned(bytes) : gpu.allocate(bytes));
+      blocks_.base[r] = owners_.back().get();
+      if (r != bootstrap.rank()) fill(blocks_.base[r], bytes, r);
+    }
+  }
+
+ private:
+  // Numbers in (-1, 1), as bf16: what the other ranks send. Zeros would cost less power than any real data.
+  static void fill(std::byte* block, int64_t bytes, int rank) {
+    std::vector<uint16_t> numbers((1 << 20) + 1);
+    std::mt19937 random(rank);
+    for (auto& x : numbers)
+      x = static_cast<uint16_t>(random() & 0x807f) | static_cast<uint16_t>(0x3d80 + random() % 4 * 0x80);
+    int64_t const piece = static_cast<int64_t>(numbers.size()) * 2;
+    for (int64_t at = 0; at < bytes; at += piece)
+      check_cuda(cudaMemcpy(block + at, numbers.data(), std::min(piece, bytes - at), cudaMemcpyDefault), "filling");
+  }
+  std::vector<std::shared_ptr<std::byte>> owners_;
+};
+
+class CudaGpu final : public Gpu {
+ public:
+  CudaGpu(int device, int parts, Partner mirror) : device_(device), parts_(parts), mirror_(mirror) {
+    activate();
+    int total = 0, same_address = 0;
+    check_cuda(cudaDeviceGetAttribute(&total, cudaDevAttrMultiProcessorCount, device), "multiprocessors");
+    check_cuda(cudaDeviceGetAttribute(&same_address, cudaDevAttrCanUseHostPointerForRegisteredMem, device),
+               "host memory at its own address");
+    if (!same_address)
+      throw Error(ErrorKind::kUnsupported,
+                  fmt::format("GPU {} cannot use host memory at the host's own address; FLUX needs that", device));
+    // Of a shared GPU some processors stay free: blocks that come in pairs do not find a partner everywhere.
+    constexpr int kSpare = 12;
+    processors_ = parts == 1 ? total : std::max((total - kSpare) / parts / 2 * 2, 2);
+    check_cuda(cudaStreamCreateWithFlags(&side_, cudaStreamNonBlocking), "a stream for abort words");
+    check_cuda(cudaMallocHost(&value_, sizeof(Word)), "pinned memory");
+  }
+  ~CudaGpu() override {
+    cudaSetDevice(device_);
+    for (void* host : reached_) cudaHostUnregister(host);
+    cudaFreeHost(value_);
+    cudaStreamDestroy(side_);
+  }
+
+  void activate() const override { check_cuda(cudaSetDevice(device_), "choosing a GPU"); }
+  int processors() const override { return processors_; }
+  bool shared() const override { return parts_ > 1; }
+  bool mirrored() const override { return mirror_ != Partner::kNone; }
+
+  void reach(void* host, int64_t bytes) override {
+    cudaError_t const result =
+        cudaHostRegister(host, (bytes + 4095) / 4096 * 4096, cudaHostRegisterPortable | cudaHostRegisterMapped);
+    if (result == cudaErrorHostMemoryAlreadyRegistered) {  // by another rank of this process
+      cudaGetLastError();
+      return;
+    }
+    check_cuda(result, "making host memory reachable by kernels");
+    reached_.push_back(host);
+  }
+
+  std::shared_ptr<SymmetricMemory> allocate(Bootstrap& bootstrap, int64_t bytes, double limit_seconds) override {
+    if (mirrored()) return std::make_shared<MirroredMemory>(*this, bootstrap, bytes, mirror_);
+    std::shared_ptr<std::byte> mine;
+    std::string failure;
+    try {
+      mine = allocate(bytes);
+    } catch (Error const& error) {
+      failure = fmt::format("rank {}: {}", bootstrap.rank(), error.what());
+    }
+    return std::make_shared<DeviceMemory>(bootstrap, std::move(mine), std::move(failure), device_, limit_seconds);
+  }
+
+  std::shared_ptr<std::byte> allocate(int64_t bytes) override {
+    activate();
+    void* data = nullptr;
+    if (cudaMalloc(&data, std::max<int64_t>(bytes, 1)) != cudaSuccess) {
+      cudaGetLastError();
+      size_t free = 0, total = 0;
+      cudaMemGetInfo(&free, &total);
+      throw Error(ErrorKind::kDevice, fmt::format("cannot get {} bytes of GPU {}'s memory; {} are free, use fewer rows",
+                                                  bytes, device_, free));
+    }
+    std::shared_ptr<std::byte> memory(static_cast<std::byte*>(data), [](std::byte* at) { cudaFree(at); });
+    check_cuda(cudaMemsetAsync(data, 0, bytes, side_), "clearing memory");
+    check_cuda(cudaStreamSynchronize(side_), "clearing memory");
+    return memory;
+  }
+
+  std::shared_ptr<std::byte> allocate_pinned(int64_t bytes) override {
+    activate();
+    void* data = nullptr;
+    size_t const size = std::max<int64_t>(bytes, 1);
+    check_cuda(cudaHostAlloc(&data, size, cudaHostAllocPortable | cudaHostAllocMapped), "pinned host memory");
+    std::memset(data, 0, size);
+    return {static_cast<std::byte*>(data), [](std::byte* at) { cudaFreeHost(at); }};
+  }
+
+  // A copy, not a kernel: it arrives while every multiprocessor is held.
+  void write(Word* word, Word value) override {
+    std::lock_guard lock(mutex_);
+    activate();
+    *value_ = value;
+    check_cuda(cudaMemcpyAsync(word, value_, sizeof(Word), cudaMemcpyHostToDevice, side_), "writing a word");
+    check_cuda(cudaStreamSynchronize(side_), "writing a word");
+  }
+
+ private:
+  int device_, parts_, processors_ = 0;
+  Partner mirror_;
+  std::vector<void*> reached_;
+  std::mutex mutex_;
+  cudaStream_t side_ = nullptr;
+  Word* value_ = nullptr;  // pinned
+};
+
+}  // namespace
+
+std::shared_ptr<Gpu> open_gpu(int device, int parts, Partner mirror) {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) != cudaSuccess) count = 0, cudaGetLastError();
+  if (device >= count)
+    throw Error(ErrorKind::kUnsupported, fmt::format("GPU {} was asked for; {} are here", device, count));
+  return std::make_shared<CudaGpu>(device, parts, mirror);
+}
+
+}  // namespace flux

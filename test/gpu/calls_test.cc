@@ -1,0 +1,264 @@
+// What calls of operators on a GPU must withstand: graphs that are replayed, ranks that come late, two operators side
+// by side, a rank that does not come.
+#include <unistd.h>
+
+#include <memory>
+#include <thread>
+
+#include "flux/op.h"
+#include "gpu/world.h"
+#include "kernel/call.h"
+#include "kernel/sm90.h"
+
+namespace flux::test {
+namespace {
+
+using Calls = SharedGpuWorld;
+
+WorldOptions options(double limit_seconds = 20) {
+  WorldOptions o;
+  o.limit_seconds = limit_seconds;
+  return o;
+}
+
+/// One rank's operands of both operators, and results to compare by bytes.
+struct Layer {
+  static constexpr int64_t kM = 200, kN = 128, kK = 192;
+  int rank, ranks;
+  DeviceMatrix x, up, hidden, down, y;
+
+  Layer(World& world)
+      : rank(world.rank()),
+        ranks(world.size()),
+        x(DType::kBF16, part_of_rows(kM, rank, ranks).size, kK),
+        up(DType::kBF16, kN, kK),
+        hidden(DType::kBF16, kM, kN),
+        down(DType::kBF16, kK, kN),
+        y(DType::kBF16, part_of_rows(kM, rank, ranks).size, kK) {
+    std::mt19937 random(rank + 1);
+    x.fill(random, false), up.fill(random, false), down.fill(random, false);
+    poison();
+    must(cudaDeviceSynchronize());
+  }
+  void poison() { hidden.poison(), y.poison(); }
+  std::vector<float> results() {
+    hidden.download(), y.download();
+    std::vector<float> all = hidden.host;
+    all.insert(all.end(), y.host.begin(), y.host.end());
+    return all;
+  }
+};
+
+/// y = reduce_scatter(all_gather(x) upᵀ downᵀ) on one lane.
+struct Mlp {
+  Layer& layer;
+  AllGatherGemm gather;
+  GemmReduceScatter scatter;
+
+  Mlp(World& world, Layer& layer, std::string_view line = "")
+      : layer(layer),
+        gather(world, {Layer::kM, Layer::kK, DType::kBF16}, parse_plan(line)),
+        scatter(world, {Layer::kM, Layer::kK, DType::kBF16, Layer::kN * world.size()}, parse_plan(line)) {}
+
+  void enqueue(Stream stream, int64_t m = Layer::kM) {
+    Linear linear;
+    linear.weight = layer.up.tensor(), linear.out = rows(layer.hidden, m);
+    int64_t const own = part_of_rows(m, layer.rank, layer.ranks).size;
+    gather.run(m, rows(layer.x, own), linear, stream);
+    scatter.run(m, rows(layer.hidden, m), layer.down.tensor(), WeightLayout::kOutIn, rows(layer.y, own), {}, stream);
+  }
+  static Tensor rows(DeviceMatrix const& matrix, int64_t count) {
+    Tensor t = matrix.tensor();
+    t.rows = count;
+    return t;
+  }
+};
+
+void pause(std::mt19937& random, int most_us) { usleep(random() % most_us); }
+
+TEST_F(Calls, AGraphIsReplayedBetweenEagerCalls) {
+  for (auto line : {"buffers=2", "buffers=1", "transport=pull route=stage"})
+    run_shared_gpu(3, options(), [&](World& world) {
+      Layer layer(world);
+      Mlp mlp(world, layer, line);
+      OwnStream stream;
+      mlp.enqueue(stream), stream.settle();
+      auto const expected = layer.results();
+      for (float x : expected) ASSERT_TRUE(std::isfinite(x));
+
+      cudaGraph_t graph;
+      cudaGraphExec_t replay;
+      must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+      mlp.enqueue(stream);
+      must(cudaStreamEndCapture(stream, &graph));
+      must(cudaGraphInstantiate(&replay, graph, 0));
+      std::mt19937 random(world.rank());
+      for (int round = 0; round < 300; ++round) {
+        for (int i = 0; i < round % 4; ++i) mlp.enqueue(stream);
+        if (round % 50 == 0) layer.poison();
+        pause(random, round % 3 == 0 ? 300 : 10);  // ranks drift apart
+        for (int i = 0; i < 7; ++i) must(cudaGraphLaunch(replay, stream));
+        if (round % 50 != 49) continue;
+        stream.settle();
+        world.check();
+        ASSERT_EQ(layer.results(), expected) << line << ", rank " << world.rank() << ", round " << round;
+      }
+      stream.settle();
+      must(cudaGraphExecDestroy(replay));
+      must(cudaGraphDestroy(graph));
+    });
+}
+
+TEST_F(Calls, ManyWithRandomRowsAndDelays) {
+  int64_t const calls = getenv("FLUX_CALLS") ? atoll(getenv("FLUX_CALLS")) : 2000;
+  for (auto line : {"", "transport=remote route=stage comm_rows=16"})
+    run_shared_gpu(4, options(), [&](World& world) {
+      Layer layer(world);
+      Mlp mlp(world, layer, line);
+      OwnStream stream;
+      std::mt19937 random(5), delays(world.rank());
+      std::vector<std::vector<float>> first;
+      for (int64_t call = 0; call < calls; ++call) {
+        if (call % (calls / 2) == 0) random.seed(5);  // both halves alike
+        mlp.enqueue(stream, 1 + random() % Layer::kM);
+        if (call % 16 == world.rank()) pause(delays, 200);
+        if (call % (calls / 8) != calls / 8 - 1) continue;
+        stream.settle();
+        world.check();
+        first.push_back(layer.results());
+      }
+      for (size_t i = 0; i < 4; ++i)
+        ASSERT_EQ(first[i], first[i + 4]) << line << ", rank " << world.rank() << ", eighth " << i;
+    });
+}
+
+TEST_F(Calls, TwoOperatorsOnTwoStreams) {
+  run_shared_gpu(2, options(), [&](World& world) {
+    Layer first(world), second(world);
+    Mlp one(world, first, "lane=0"), two(world, second, "lane=1");
+    OwnStream a, b;
+    one.enqueue(a), a.settle();
+    auto const expected = first.results();
+    for (int round = 0; round < 200; ++round) {
+      if ((round + world.rank()) % 2 == 0)  // in different order on the two ranks
+        one.enqueue(a), two.enqueue(b);
+      else
+        two.enqueue(b), one.enqueue(a);
+    }
+    a.settle(), b.settle();
+    world.check();
+    EXPECT_EQ(first.results(), expected);
+    EXPECT_EQ(second.results(), expected);
+  });
+}
+
+TEST_F(Calls, AMissingRankEndsTheCallOnAllAndANewWorldWorks) {
+  for (int missing : {0, 2})
+    run_shared_gpu(3, options(1.0), [&](World& world) {
+      Layer layer(world);
+      Mlp mlp(world, layer);
+      OwnStream stream;
+      mlp.enqueue(stream), stream.settle();
+      world.barrier();
+      layer.poison();
+      if (world.rank() != missing) {
+        for (int i = 0; i < 3; ++i) {
+          try {
+            mlp.enqueue(stream);
+          } catch (Error const&) {  // a later call may see the end of an earlier one
+          }
+        }
+        stream.settle();
+        try {
+          world.check();
+          ADD_FAILURE() << "rank " << world.rank() << " was not told";
+        } catch (Error const& error) {
+          EXPECT_EQ(error.kind(), ErrorKind::kTimeout);
+          EXPECT_NE(std::string(error.what()).find("from rank " + std::to_string(missing)), std::string::npos)
+              << error.what();
+        }
+        auto const results = layer.results();
+        EXPECT_TRUE(std::isnan(results.back())) << "rank " << world.rank() << " must not leave a number";
+        EXPECT_THROW(mlp.enqueue(stream), Error);
+      } else {
+        usleep(2'500'000);
+        EXPECT_THROW(world.check(), Error);
+      }
+    });
+  run_shared_gpu(3, options(), [&](World& world) {
+    Layer layer(world);
+    Mlp mlp(world, layer);
+    OwnStream stream;
+    mlp.enqueue(stream), stream.settle();
+    world.check();
+    for (float x : layer.results()) ASSERT_TRUE(std::isfinite(x));
+  });
+}
+
+TEST_F(Calls, RanksThatCallDifferentSizesAreToldAtOnce) {
+  auto const start = std::chrono::steady_clock::now();
+  run_shared_gpu(2, options(30), [&](World& world) {
+    Layer layer(world);
+    Mlp mlp(world, layer);
+    OwnStream stream;
+    mlp.enqueue(stream), stream.settle();
+    world.barrier();
+    try {
+      mlp.enqueue(stream, 100 + world.rank());
+      stream.settle();
+      world.check();
+      ADD_FAILURE() << "rank " << world.rank() << " was not told";
+    } catch (Error const& error) {
+      EXPECT_NE(std::string(error.what()).find("different calls"), std::string::npos) << error.what();
+    }
+    stream.settle();
+  });
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+}
+
+// Rule of the protocol: what begins a call finds room while a GEMM that waits holds every multiprocessor.
+TEST_F(Calls, ACallBeginsWhileAWaitingGemmHoldsTheWholeGpu) {
+  std::mt19937 random(1);
+  for (int row = 0; row < sm90::kConfigs; ++row) {
+    sm90::Config const& config = sm90::kTable[row];
+    int64_t const k = 64, n = 16 * config.tile_n(), m = 64 * config.tile_m();
+    DeviceMatrix x(DType::kBF16, m, k), w(DType::kBF16, n, k), y(DType::kBF16, m, n);
+    DeviceBytes words(64 * sizeof(Word)), record(sizeof(Record));
+    x.fill(random, true), w.fill(random, true);
+    sm90::prepare(row, DType::kBF16, WeightLayout::kOutIn), prepare_calls();
+    Word const goal = 0x5eed, granted = kGranted;
+    Word* const word = words.as<Word>();  // [0] abort, [2, 4) arrivals, [8, 10) credits, [12, 14) begun
+    must(cudaMemcpy(word + 9, &granted, sizeof granted, cudaMemcpyHostToDevice));
+    CallWords call;
+    call.digest = goal, call.watch.limit_ns = 3'000'000'000, call.watch.rank = 0, call.watch.ranks = 2;
+    call.watch.record = record.as<Record>();
+    for (int r = 0; r < 2; ++r)
+      call.watch.abort.base[r] = word, call.credits.base[r] = word + 8, call.begun.base[r] = word + 12;
+
+    sm90::Launch l;
+    l.config = row, l.weight = w.tensor(), l.a.base[0] = x.bytes.as(), l.a_stride = k;
+    l.c.base[0] = y.bytes.as(), l.c_stride = n;
+    l.order = arrange(Order::kNaive, Tiling::kAcross, {m, 2, 1}, config.tile_m(), sm90::tiles_n(config, n), 4, 0);
+    Arrival arrival;
+    arrival.layout = {{m, 2, 1}, {k, 1, 64}, m}, arrival.words = word + 2, arrival.goal = goal;
+    arrival.watch = call.watch;
+    // All tiles wait for the peer's shard: rank 1's own is rank 0's.
+    arrival.rank = 1;
+    l.gate = arrival, l.route = Keep{0, m};
+    l.a.base[1] = x.bytes.as();
+    OwnStream gemm, side, writes;
+    sm90::launch(l, gemm);
+    usleep(2000);
+    enqueue_begin(call, side);
+    usleep(2000);
+    EXPECT_EQ(cudaStreamQuery(gemm), cudaErrorNotReady) << "row " << row << ": the GEMM was to wait";
+    EXPECT_EQ(cudaStreamQuery(side), cudaSuccess) << "row " << row << ": no room for the beginning of a call";
+    Word const both[2] = {goal, goal};
+    must(cudaMemcpyAsync(word + 2, both, sizeof both, cudaMemcpyHostToDevice, writes));
+    gemm.settle(), side.settle();
+    cudaGetLastError();
+  }
+}
+
+}  // namespace
+}  // namespace flux::test

@@ -1,0 +1,117 @@
+// The scenario list of the host engine, by the real kernels, with all ranks on one GPU.
+#include <fmt/format.h>
+
+#include <map>
+#include <mutex>
+
+#include "gpu/world.h"
+#include "op/scenario.h"
+
+namespace flux::test {
+namespace {
+
+/// Tensors of one rank on the GPU, until the next scenario.
+class GpuMemory final : public Memory {
+ public:
+  ~GpuMemory() override {
+    stream_.settle();
+    for (void* block : blocks_) cudaFree(block);
+  }
+  Tensor place(Tensor const& host) override {
+    Tensor there = host;
+    int64_t const bytes = host.rows * host.stride * size_of(host.dtype);
+    must(cudaMallocAsync(&there.data, std::max<int64_t>(bytes, 16), stream_));
+    blocks_.push_back(there.data);
+    must(cudaMemcpyAsync(there.data, host.data, bytes, cudaMemcpyHostToDevice, stream_));
+    return there;
+  }
+  void fetch(Tensor const& placed, Tensor const& host) override {
+    if (!placed) return;
+    int64_t const bytes = host.rows * host.stride * size_of(host.dtype);
+    must(cudaMemcpyAsync(host.data, placed.data, bytes, cudaMemcpyDeviceToHost, stream_));
+    stream_.settle();
+  }
+  Stream stream() override { return stream_; }
+
+ private:
+  OwnStream stream_;
+  std::vector<void*> blocks_;
+};
+
+bool on_gpu(Scenario const& s) {
+  return s.plan.path == Path::kDirect && s.plan.route != RouteKind::kRing && !s.plan.wide_slots;
+}
+
+/// As the GPU takes it: 16-bit operands, widths in units of 8, tiles of the engine's table.
+Scenario for_gpu(Scenario s, int number) {
+  static constexpr std::string_view kTiles[] = {"tile=auto", "tile=64x48",   "tile=256x128", "tile=64x96",
+                                                "tile=auto", "tile=256x136", "tile=128x512", "tile=256x224"};
+  if (s.dtype == DType::kF32 || s.dtype == DType::kF64) s.dtype = number % 3 == 2 ? DType::kF16 : DType::kBF16;
+  if (s.ordered) s.dtype = DType::kBF16;  // beyond fp16
+  s.n = (s.n + 15) / 16 * 16, s.k = (s.k + 7) / 8 * 8;
+  s.plan = parse_plan(s.gated ? "tile=auto" : kTiles[number % std::size(kTiles)], s.plan);
+  return s;
+}
+
+std::vector<Scenario> gpu_scenarios() {
+  std::vector<Scenario> list;
+  auto add = [&](Scenario const& s) {
+    if (on_gpu(s)) list.push_back(for_gpu(s, static_cast<int>(list.size())));
+  };
+  for (Scenario const& s : all_scenarios()) add(s);
+  // Many tiles, several to a block.
+  for (auto [m, n, k, ranks] : {std::array{700, 344, 200, 3}, {1024, 256, 128, 8}, {515, 1040, 64, 2}})
+    for (Op op : {Op::kAllGatherGemm, Op::kGemmReduceScatter, Op::kGemmAllReduce})
+      for (auto line : {"", "comm_rows=64 k_slices=2 route=stage shots=one", "transport=pull route=sum",
+                        "transport=remote fused=no", "buffers=1 order=naive"}) {
+        Scenario s;
+        s.op = op, s.m = m, s.n = n, s.k = k, s.ranks = ranks, s.plan = parse_plan(line), s.calls = 2;
+        add(s);
+      }
+  return list;
+}
+
+/// One world for all scenarios of as many ranks.
+void expect_exact(std::vector<Scenario> const& list) {
+  std::map<int, std::vector<Scenario>> by_ranks;
+  for (Scenario const& s : list) by_ranks[s.ranks].push_back(s);
+  WorldOptions options;
+  options.limit_seconds = 20;
+  for (auto const& [ranks, scenarios] : by_ranks) {
+    std::mutex mutex;
+    auto body = [&](World& world) {
+      for (Scenario const& s : scenarios) {
+        GpuMemory memory;
+        std::string failure;
+        try {
+          failure = run_scenario(world, s, memory);
+        } catch (Error const& error) {
+          ADD_FAILURE() << s.describe() << ": " << error.what();
+          throw;
+        }
+        std::lock_guard lock(mutex);
+        EXPECT_EQ(failure, "");
+      }
+    };
+    EXPECT_NO_THROW(run_shared_gpu(ranks, options, body)) << ranks << " ranks";
+  }
+}
+
+using Scenarios = SharedGpuWorld;
+
+TEST_F(Scenarios, EveryOneIsExact) { expect_exact(gpu_scenarios()); }
+
+// Few and small: for compute-sanitizer.
+TEST_F(Scenarios, SmallOnesAreExact) {
+  std::vector<Scenario> list;
+  for (Op op : {Op::kAllGatherGemm, Op::kGemmReduceScatter, Op::kGemmAllReduce})
+    for (auto line : {"", "transport=remote route=stage shots=one", "transport=pull route=sum", "fused=no"}) {
+      Scenario s;
+      s.op = op, s.m = 67, s.n = 48, s.k = 64, s.ranks = 2, s.plan = parse_plan(line);
+      list.push_back(for_gpu(s, static_cast<int>(list.size())));
+    }
+  expect_exact(list);
+}
+
+}  // namespace
+}  // namespace flux::test
