@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "bench/gemm/cuda.h"
+#include "bench/gemm/graph_timing.h"
 
 namespace flux::bench {
 namespace {
@@ -76,7 +77,10 @@ std::vector<GpuMethod> CublasLt::best(GemmProblem const& p, void const* x, void 
       all.push_back({"cublaslt " + std::to_string(i) + "/" + std::to_string(returned), [run] { must(run()); }, {}});
   }
   must(cudaDeviceSynchronize());
-  measure(all, 3, 1, random);
+  if (stream)
+    measure_graphs(all, 3, 1, random);
+  else
+    measure(all, 3, 1, random);
   std::sort(all.begin(), all.end(), [](auto const& a, auto const& b) { return a.quantile(0.5) < b.quantile(0.5); });
   if (all.size() > static_cast<size_t>(count)) all.resize(count);
   for (auto& method : all) method.us.clear();

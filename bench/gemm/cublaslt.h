@@ -20,6 +20,7 @@ class CublasLt {
   ~CublasLt();
 
   /// Times every proposal for y = x · weightᵀ (plain, no epilogue) and returns the fastest `count`, each as a method.
+  /// `stream`: none, or capture_stream(), and then they are timed as graphs.
   std::vector<GpuMethod> best(GemmProblem const& problem, void const* x, void const* weight, void* out, int count,
                               std::mt19937& random, CUstream_st* stream = nullptr);
 

@@ -136,6 +136,14 @@ struct Watch {
 
 FLUX_HD inline bool aborted(Watch const& watch) { return load_acquire(watch.abort.at(watch.rank)) != 0; }
 
+/// The same, of what the host says: a read across the bus, so asked now and then. Hands the verdict on.
+FLUX_HD inline bool aborted_by_host(Watch const& watch) {
+  Word const* const told = watch.told.at(watch.rank);
+  Word const verdict = told ? load_acquire(told) : 0;
+  if (verdict != 0) store_release(watch.abort.at(watch.rank), verdict);
+  return verdict != 0;
+}
+
 FLUX_HD inline void raise_abort(Watch const& watch, Reason reason) {
   Word const verdict = static_cast<Word>(reason) << 8 | static_cast<Word>(watch.rank + 1);
   for (int i = 0; i < watch.ranks; ++i) {
@@ -171,7 +179,7 @@ FLUX_HD inline bool await(Word const* word, Word goal, Watch const& watch, Await
       if (noted) note(watch, Awaited::kNothing, 0, 0, 0, 0, 0);
       return true;
     }
-    if (aborted(watch)) return false;
+    if (aborted(watch) || (looks % 256 == 255 && aborted_by_host(watch))) return false;
     bool const foreign = seen != 0;
     int64_t const now = now_ns();
     if (start == 0) start = now;

@@ -27,8 +27,6 @@ class Gpu {
   virtual std::shared_ptr<std::byte> allocate(int64_t bytes) = 0;
   /// Host memory of this rank alone, zeroed, reachable by kernels and copies at its own address.
   virtual std::shared_ptr<std::byte> allocate_pinned(int64_t bytes) = 0;
-  /// Writes a word of this GPU's memory now, whatever its kernels do. From any thread.
-  virtual void write(Word* word, Word value) = 0;
 };
 
 /// `parts` ranks share the GPU; or `mirror` says what plays the other ranks' memory. Throws Error{kUnsupported} where

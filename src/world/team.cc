@@ -78,7 +78,7 @@ Watch Team::watch(Word call) const {
   return w;
 }
 
-// What the host itself waits by and raises. Each rank's watcher hands the verdict on to its GPU.
+// What the host itself waits by and raises. Kernels that wait look at it now and then.
 Watch Team::host_watch(Word call) const {
   Watch w = watch(call);
   if (gpu_) w.abort = w.told, w.told = {};
@@ -168,9 +168,7 @@ std::string Team::chain_of_waits(int raiser) const {
 void Team::watch_peers() {
   std::unique_lock lock(mutex_);
   for (int round = 0; !wake_.wait_for(lock, std::chrono::milliseconds(20), [&] { return stop_; }); ++round)
-    if (!look_at_peers(round)) break;
-  if (Word const verdict = load_acquire(&control(rank()).abort); gpu_ && verdict != 0)
-    gpu_->write(gpu_abort_->view<Word>(0).at(rank()), verdict);
+    if (!look_at_peers(round)) return;
 }
 
 bool Team::look_at_peers(int round) {

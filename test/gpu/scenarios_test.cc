@@ -60,7 +60,7 @@ std::vector<Scenario> gpu_scenarios() {
   };
   for (Scenario const& s : all_scenarios()) add(s);
   // Many tiles, several to a block.
-  for (auto [m, n, k, ranks] : {std::array{700, 344, 200, 3}, {1024, 256, 128, 8}, {515, 1040, 64, 2}})
+  for (auto [m, n, k, ranks] : {std::array{330, 344, 72, 3}, {520, 160, 64, 8}, {515, 528, 40, 2}})
     for (Op op : {Op::kAllGatherGemm, Op::kGemmReduceScatter, Op::kGemmAllReduce})
       for (auto line : {"", "comm_rows=64 k_slices=2 route=stage shots=one", "transport=pull route=sum",
                         "transport=remote fused=no", "buffers=1 order=naive"}) {

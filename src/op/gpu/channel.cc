@@ -7,6 +7,7 @@ namespace flux {
 GpuChannel::GpuChannel(Team& team, std::string_view description, int64_t words, int64_t data_bytes, Plan const& plan)
     : Channel(team, description, words, data_bytes, plan) {
   prepare_calls();
+  if (team.gpu()->mirrored()) replay_ = std::make_unique<CopyStream>();
   for (int b = 0; b < buffers(); ++b)
     for (int p = 0; p < team.size(); ++p) write_now(credits({b, 0, {}}).at(team.rank()) + p, kGranted);
   team.all_gather({});  // no rank calls before all credits stand
@@ -23,14 +24,14 @@ Call GpuChannel::begin(std::string_view sizes, Stream stream) {
 
 void GpuChannel::replay(Call const& call, std::span<Transfer const> transfers, Stream stream) {
   int const rank = team().rank();
-  replay_.fork(stream);
-  enqueue_words(begun(call).at(rank), call.digest, kMaxRanks, replay_.stream());
-  enqueue_words(credits(call).at(rank), kGranted, kMaxRanks, replay_.stream());
-  replay_.enqueue(transfers);
+  replay_->fork(stream);
+  enqueue_words(begun(call).at(rank), call.digest, kMaxRanks, replay_->stream());
+  enqueue_words(credits(call).at(rank), kGranted, kMaxRanks, replay_->stream());
+  replay_->enqueue(transfers);
 }
 
 void GpuChannel::finish(Call const& call, Inputs const& inputs, Stream stream) {
-  if (mirrored()) replay_.join(stream);
+  if (mirrored()) replay_->join(stream);
   enqueue_finish(words_of(call), inputs, words(call).at(team().rank()), word_count(), stream);
 }
 

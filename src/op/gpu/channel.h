@@ -21,11 +21,12 @@ class GpuChannel final : public Channel {
 
   /// In a mirror: what the ranks that are left out do in this call. They begin it and give their credits at once, and
   /// make `transfers`. Enqueued beside the caller's stream, until `finish`.
-  bool mirrored() { return team().gpu()->mirrored(); }
+  bool mirrored() const { return replay_ != nullptr; }
   void replay(Call const& call, std::span<Transfer const> transfers, Stream stream);
 
  private:
-  CopyStream copies_, replay_;
+  CopyStream copies_;
+  std::unique_ptr<CopyStream> replay_;  // of a mirror
 };
 
 }  // namespace flux

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <mutex>
 #include <random>
 #include <vector>
 
@@ -91,14 +90,10 @@ class CudaGpu final : public Gpu {
     // Of a shared GPU some processors stay free: blocks that come in pairs do not find a partner everywhere.
     constexpr int kSpare = 12;
     processors_ = parts == 1 ? total : std::max((total - kSpare) / parts / 2 * 2, 2);
-    check_cuda(cudaStreamCreateWithFlags(&side_, cudaStreamNonBlocking), "a stream for abort words");
-    check_cuda(cudaMallocHost(&value_, sizeof(Word)), "pinned memory");
   }
   ~CudaGpu() override {
     cudaSetDevice(device_);
     for (void* host : reached_) cudaHostUnregister(host);
-    cudaFreeHost(value_);
-    cudaStreamDestroy(side_);
   }
 
   void activate() const override { check_cuda(cudaSetDevice(device_), "choosing a GPU"); }
@@ -140,8 +135,8 @@ class CudaGpu final : public Gpu {
                                                   bytes, device_, free));
     }
     std::shared_ptr<std::byte> memory(static_cast<std::byte*>(data), [](std::byte* at) { cudaFree(at); });
-    check_cuda(cudaMemsetAsync(data, 0, bytes, side_), "clearing memory");
-    check_cuda(cudaStreamSynchronize(side_), "clearing memory");
+    check_cuda(cudaMemsetAsync(data, 0, bytes, cudaStreamPerThread), "clearing memory");
+    check_cuda(cudaStreamSynchronize(cudaStreamPerThread), "clearing memory");
     return memory;
   }
 
@@ -154,22 +149,10 @@ class CudaGpu final : public Gpu {
     return {static_cast<std::byte*>(data), [](std::byte* at) { cudaFreeHost(at); }};
   }
 
-  // A copy, not a kernel: it arrives while every multiprocessor is held.
-  void write(Word* word, Word value) override {
-    std::lock_guard lock(mutex_);
-    activate();
-    *value_ = value;
-    check_cuda(cudaMemcpyAsync(word, value_, sizeof(Word), cudaMemcpyHostToDevice, side_), "writing a word");
-    check_cuda(cudaStreamSynchronize(side_), "writing a word");
-  }
-
  private:
   int device_, parts_, processors_ = 0;
   Partner mirror_;
   std::vector<void*> reached_;
-  std::mutex mutex_;
-  cudaStream_t side_ = nullptr;
-  Word* value_ = nullptr;  // pinned
 };
 
 }  // namespace
