@@ -63,7 +63,8 @@ std::vector<Scenario> gpu_scenarios() {
   for (auto [m, n, k, ranks] : {std::array{330, 344, 72, 3}, {520, 160, 64, 8}, {515, 528, 40, 2}})
     for (Op op : {Op::kAllGatherGemm, Op::kGemmReduceScatter, Op::kGemmAllReduce})
       for (auto line : {"", "comm_rows=64 k_slices=2 route=stage shots=one", "transport=pull route=sum",
-                        "transport=remote fused=no", "buffers=1 order=naive"}) {
+                        "transport=remote fused=no", "buffers=1 order=naive", "store=vector",
+                        "store=bulk transport=remote route=sum", "store=vector route=stage shots=one"}) {
         Scenario s;
         s.op = op, s.m = m, s.n = n, s.k = k, s.ranks = ranks, s.plan = parse_plan(line), s.calls = 2;
         add(s);

@@ -60,7 +60,7 @@ sm90::Launch GpuGather::launch_of(Linear const& linear, Way const& way, Tensor c
   l.config = tiles.row, l.blocks = team.gpu()->shared() ? team.gpu()->processors() : 0;
   l.weight = linear.weight, l.layout = linear.layout, l.bias = linear.bias;
   l.activation = linear.activation, l.gated = linear.gated;
-  l.a_stride = shape.k, l.c_stride = linear.out.stride;
+  l.a_stride = shape.k, l.c_stride = linear.out.stride, l.store = plan.store;
   for (int p = 0; p < team.size(); ++p)
     l.a.base[p] = way.buffer.at(p) + (way.in_place ? shards.begin(p) * shape.k * size_of(shape.dtype) : 0);
   l.c.base[way.rank] = linear.out.data;

@@ -9,6 +9,8 @@ GpuPartialSums::GpuPartialSums(Team& team, int64_t max_m, int64_t n, int64_t k, 
     : team_(team), n_(n), k_(k), dtype_(dtype), plan_(plan), way_(way) {
   require(!plan.wide_slots, "slots=fp32 is not there on GPUs; use slots=dtype");
   require(way != Way::kSum || !team.gpu()->mirrored(), "route=sum has no mirror: a replay cannot add; use route=push");
+  require(way != Way::kSum || plan.store != StoreKind::kVector,
+          "route=sum has no store=vector: vectors do not add; use store=tensor or store=bulk");
   require(way != Way::kRing, "route=ring is not there on GPUs yet; use route=push or route=stage");
   int64_t const words = PartialSums::words(max_m, team.size(), plan, way);
   counts_ = team.gpu()->allocate(words * sizeof(Word));
@@ -61,7 +63,7 @@ void GpuPartialSums::run(GpuChannel& channel, Call const& call, int64_t m, Tenso
   l.a.base[rank] = x.data, l.a_stride = x.stride;
   l.weight = weight, l.layout = layout;
   for (int p = 0; p < ranks; ++p) l.c.base[p] = t.slots.at(p);
-  l.c_stride = n_;
+  l.c_stride = n_, l.store = plan_.store;
   Order const order = plan_.in_order && way_ != Way::kBroadcast ? Order::kRotated : Order::kNaive;
   l.order = arrange(order, Tiling::kAcross, t.bands.shards, tiles.config().tile_m(), sm90::tiles_n(tiles.config(), n_),
                     tiles.band, way_ == Way::kBroadcast ? 0 : rank);
