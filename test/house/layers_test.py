@@ -8,7 +8,8 @@ from repository import CODE, code, files, includes, room
 SOURCES = [path for path in files(*CODE) if path.parts[0] in ("src", "include", "cli", "bench", "examples", "test")]
 ROOMS = {room(path) for path in files(*CODE) if path.parts[0] == "src"} | {"flux"}
 CUDA_HEADER = re.compile(r"(cuda|cute/|cutlass/|cub/|nccl|cublas|cooperative_groups|mma\.h|nvtx)")
-CUDA_PLACES = ("src/engine/sm", "src/engine/ptx/", "src/kernel/", "src/world/cuda", "bench/", "test/gpu/")
+CUDA_PLACES = ("src/engine/sm", "src/engine/ptx/", "src/kernel/", "src/world/cuda", "bench/", "test/gpu/",
+               "examples/cutlass_")
 
 
 def ours(path):
@@ -49,11 +50,7 @@ def test_engines_know_neither_each_other_nor_world_plan_op():
 
 
 def test_cuda_headers_only_where_kernels_live():
-    def allowed(path):
-        nested_example = path.parts[0] == "examples" and len(path.parts) > 2
-        return str(path).startswith(CUDA_PLACES) or nested_example
-
-    assert not broken([path for path in SOURCES if not allowed(path)], lambda path: [
+    assert not broken([path for path in SOURCES if not str(path).startswith(CUDA_PLACES)], lambda path: [
         name for name in includes(path) if CUDA_HEADER.match(name)])
 
 
