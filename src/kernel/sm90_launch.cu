@@ -142,6 +142,11 @@ Shards within(Launch const& l) {
   return keeps && remote ? l.gate.remote.shards : Shards{};
 }
 
+/// Where the results of a shard of rows begin, where they stay.
+void* shard_of(Launch const& l, Shards const& within, int shard) {
+  return static_cast<char*>(l.c.at(l.route.keep.rank)) + within.begin(shard) * l.c_stride * 2;
+}
+
 /// What lies at each rank that the route may point to: slots whose rows end where a band may end. Returns the rows from
 /// slot to slot.
 int64_t map_slots(Launch const& l, Config const& config, Shards const& within, CUtensorMap (&maps)[kMaxRanks]) {
@@ -162,8 +167,7 @@ int64_t map_slots(Launch const& l, Config const& config, Shards const& within, C
     case Kind::kKeep:
       if (within.ranks > 1)
         for (int shard = 0; shard < within.ranks; ++shard)
-          add_at(shard, static_cast<char*>(l.c.at(route.keep.rank)) + within.begin(shard) * l.c_stride * 2,
-                 within.size(shard), 1, within.size(shard));
+          add_at(shard, shard_of(l, within, shard), within.size(shard), 1, within.size(shard));
       else
         add(route.keep.rank, shards.total, 1, shards.total);
       return kOneSlot;
@@ -219,6 +223,8 @@ void launch(Launch const& l, CUstream_st* stream) {
   operands.within = within(l);
   operands.slot_rows = map_slots(l, config, operands.within, operands.c);
   operands.c_rows = l.c, operands.c_stride = l.c_stride, operands.store = l.store;
+  for (int shard = 0; operands.within.ranks > 1 && shard < operands.within.ranks; ++shard)
+    operands.c_rows.base[shard] = shard_of(l, operands.within, shard);
   operands.columns = static_cast<int>(l.columns());
   operands.up = static_cast<int>(l.columns());
   operands.epilogue = epilogue(l);

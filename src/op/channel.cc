@@ -25,8 +25,8 @@ Channel::Channel(Team& team, std::string_view description, int64_t words, int64_
     : team_(team),
       description_(hash(fmt::format("{} {} #{}", description, to_string(plan), team.next_operator()))),
       words_(words),
-      data_offset_(padded(kHeadBytes + (planted(Bug::kFlagArrayTooSmall) ? words / 4 : words) * int64_t{sizeof(Word)})),
-      buffer_bytes_(data_offset_ + padded(data_bytes)),
+      word_bytes_(padded(kHeadBytes + (planted(Bug::kFlagArrayTooSmall) ? words / 4 : words) * int64_t{sizeof(Word)})),
+      data_bytes_(padded(data_bytes)),
       lane_(plan.lane),
       buffers_(plan.buffers) {
   auto const all = team.all_gather(fmt::format("{}", description_));
@@ -37,7 +37,8 @@ Channel::Channel(Team& team, std::string_view description, int64_t words, int64_
           fmt::format("rank {} and rank {} construct different operators ({} here); every rank must construct the same "
                       "ones in the same order",
                       team.rank(), r, fmt::format("{} {}", description, to_string(plan))));
-  memory_ = team.allocate(buffers_ * buffer_bytes_);
+  word_memory_ = team.allocate(buffers_ * word_bytes_, Use::kWords);
+  data_memory_ = team.allocate(buffers_ * data_bytes_, Use::kData);
 }
 
 Call Channel::next(std::string_view sizes) {

@@ -21,13 +21,13 @@ class Channel {
  public:
   static int64_t bytes(int64_t words, int64_t data_bytes, Plan const& plan);
 
-  Symmetric<Word> words(Call const& call) const { return memory_->view<Word>(offset(call) + kHeadBytes); }
-  Symmetric<std::byte> data(Call const& call) const { return memory_->view<std::byte>(offset(call) + data_offset_); }
+  Symmetric<Word> words(Call const& call) const { return word_memory_->view<Word>(head(call) + kHeadBytes); }
+  Symmetric<std::byte> data(Call const& call) const { return data_memory_->view<std::byte>(call.buffer * data_bytes_); }
   /// At each rank, the credits that its peers gave to write this buffer of theirs.
-  Symmetric<Word> credits(Call const& call) const { return memory_->view<Word>(offset(call)); }
+  Symmetric<Word> credits(Call const& call) const { return word_memory_->view<Word>(head(call)); }
   /// At each rank, the digests of the calls that its peers have begun on this buffer.
   Symmetric<Word> begun(Call const& call) const {
-    return memory_->view<Word>(offset(call) + kMaxRanks * int64_t{sizeof(Word)});
+    return word_memory_->view<Word>(head(call) + kMaxRanks * int64_t{sizeof(Word)});
   }
   Team& team() { return team_; }
 
@@ -44,14 +44,14 @@ class Channel {
  private:
   // A buffer begins with a credit and a "has begun" word for each peer.
   static constexpr int64_t kHeadBytes = 2 * kMaxRanks * sizeof(Word);
-  int64_t offset(Call const& call) const { return call.buffer * buffer_bytes_; }
+  int64_t head(Call const& call) const { return call.buffer * word_bytes_; }
 
   Team& team_;
   uint64_t description_;
-  int64_t words_, data_offset_, buffer_bytes_;
+  int64_t words_, word_bytes_, data_bytes_;  // of a buffer
   int lane_, buffers_;
   int64_t calls_ = 0;
-  std::shared_ptr<SymmetricMemory> memory_;
+  std::shared_ptr<SymmetricMemory> word_memory_, data_memory_;
 };
 
 /// Calls of the host engine: this thread waits.

@@ -7,6 +7,10 @@
 
 namespace flux {
 
+/// What a block is for, and so where it lies: control blocks in host memory, words and data on the GPU; in a mirror
+/// the others' data where Partner says.
+enum class Use { kControl, kWords, kData };
+
 class Gpu {
  public:
   virtual ~Gpu() = default;
@@ -19,14 +23,11 @@ class Gpu {
   virtual bool shared() const = 0;
   /// Whether the other ranks are played by memory that is not theirs: see World::mirror.
   virtual bool mirrored() const = 0;
-  /// Makes host memory (whole pages) reachable by kernels at its own address, for as long as this object lives.
-  virtual void reach(void* host, int64_t bytes) = 0;
-  /// As SymmetricMemory::allocate, on the ranks' GPUs. Collective.
-  virtual std::shared_ptr<SymmetricMemory> allocate(Bootstrap& bootstrap, int64_t bytes, double limit_seconds) = 0;
+  /// Collective: a block a rank, zeroed, that all ranks' kernels and copies reach.
+  virtual std::shared_ptr<SymmetricMemory> allocate(Bootstrap& bootstrap, int64_t bytes, Use use,
+                                                    double limit_seconds) = 0;
   /// Memory of this rank alone, zeroed.
   virtual std::shared_ptr<std::byte> allocate(int64_t bytes) = 0;
-  /// Host memory of this rank alone, zeroed, reachable by kernels and copies at its own address.
-  virtual std::shared_ptr<std::byte> allocate_pinned(int64_t bytes) = 0;
 };
 
 /// `parts` ranks share the GPU; or `mirror` says what plays the other ranks' memory. Throws Error{kUnsupported} where

@@ -38,12 +38,10 @@ Team::Team(std::unique_ptr<Bootstrap> bootstrap, MemoryKind kind, WorldOptions c
     : bootstrap_(std::move(bootstrap)), kind_(kind), options_(options), gpu_(std::move(gpu)) {
   if (size() < 1 || size() > kMaxRanks)
     throw Error(ErrorKind::kInvalid, fmt::format("{} ranks asked for; a world has 1 to {}", size(), kMaxRanks));
-  memory_ = SymmetricMemory::allocate(kind_, *bootstrap_, sizeof(Control), options_.limit_seconds);
+  memory_ = gpu_ ? gpu_->allocate(*bootstrap_, sizeof(Control), Use::kControl, options_.limit_seconds)
+                 : SymmetricMemory::allocate(kind_, *bootstrap_, sizeof(Control), options_.limit_seconds);
   control(rank()).pid = getpid();
-  if (gpu_) {
-    for (int r = 0; r < size(); ++r) gpu_->reach(&control(r), sizeof(Control));
-    gpu_abort_ = gpu_->allocate(*bootstrap_, sizeof(Word), options_.limit_seconds);
-  }
+  if (gpu_) gpu_abort_ = gpu_->allocate(*bootstrap_, sizeof(Word), Use::kWords, options_.limit_seconds);
   all_gather({});  // every control block is ready
   watcher_ = std::thread([this] { watch_peers(); });
 }
@@ -63,8 +61,8 @@ std::vector<std::string> Team::all_gather(std::string_view mine) {
   return bootstrap_->all_gather(mine, options_.limit_seconds);
 }
 
-std::shared_ptr<SymmetricMemory> Team::allocate(int64_t bytes) {
-  if (gpu_) return gpu_->allocate(*bootstrap_, bytes, options_.limit_seconds);
+std::shared_ptr<SymmetricMemory> Team::allocate(int64_t bytes, Use use) {
+  if (gpu_) return gpu_->allocate(*bootstrap_, bytes, use, options_.limit_seconds);
   return SymmetricMemory::allocate(kind_, *bootstrap_, bytes, options_.limit_seconds);
 }
 

@@ -38,7 +38,7 @@ class Team {
 
   std::vector<std::string> all_gather(std::string_view mine);
   /// Where this rank's operators run: GPU memory, if there is a GPU.
-  std::shared_ptr<SymmetricMemory> allocate(int64_t bytes);
+  std::shared_ptr<SymmetricMemory> allocate(int64_t bytes, Use use);
   /// A number for a new operator, the same on every rank.
   uint32_t next_operator() { return operators_++; }
 

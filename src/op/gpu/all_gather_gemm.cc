@@ -21,8 +21,7 @@ class GpuGather final : public GatherOperator {
         channel(team, fmt::format("ag_gemm m<={} k={} {}", s.max_m, s.k, name(s.dtype)),
                 most_arrival_words(s.max_m, s.k, team.size(), kSliceUnit, p) + team.size(),
                 s.max_m * s.k * size_of(s.dtype), p) {
-    for (int row = 0; row < sm90::kConfigs; ++row)
-      for (WeightLayout layout : {WeightLayout::kOutIn, WeightLayout::kInOut}) sm90::prepare(row, s.dtype, layout);
+    prepare_tiles(plan, s.dtype);
   }
 
   void run(int64_t m, Tensor const& x, std::span<Linear const> linears, Tensor const& gathered, Stream stream) override;
@@ -128,8 +127,8 @@ void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears,
   bool const pushes = plan.transport == Transport::kPush;
   // Tiles read our own rows from x, unless others read them too or a tile would need them beside other rows. All tiles
   // of one height divide those of a lower one.
-  way.own_apart =
-      pushes && plan.fused && !gathered && x.stride == shape.k && x.rows > 0 && apart(shards, rank, tallest);
+  way.own_apart = tallest > 0 && pushes && plan.fused && !gathered && x.stride == shape.k && x.rows > 0 &&
+                  apart(shards, rank, tallest);
   Inputs inputs;
   if (!pushes) inputs.readable = way.readable();
   if (!way.in_place) inputs.arrival = {rank, way.layout, way.words.at(rank), way.call.digest, way.call.watch};

@@ -16,10 +16,9 @@ GpuPartialSums::GpuPartialSums(Team& team, int64_t max_m, int64_t n, int64_t k, 
   counts_ = team.gpu()->allocate(words * sizeof(Word));
   if (way == Way::kStage) {
     staging_ = team.gpu()->allocate(max_m * n * size_of(dtype));
-    departed_ = team.gpu()->allocate_pinned(team.size() * words * sizeof(Word));
+    departed_ = team.gpu()->allocate(team.size() * words * sizeof(Word));
   }
-  for (int row = 0; row < sm90::kConfigs; ++row)
-    for (WeightLayout layout : {WeightLayout::kOutIn, WeightLayout::kInOut}) sm90::prepare(row, dtype, layout);
+  prepare_tiles(plan, dtype);
   prepare_slot_sum();
 }
 

@@ -47,7 +47,7 @@ class GpuPartialSums {
   Way way_;
   std::shared_ptr<std::byte> counts_;    // tiles stored of each band of each owner
   std::shared_ptr<std::byte> staging_;   // Stage: our partials of all rows
-  std::shared_ptr<std::byte> departed_;  // Stage: words that the copies wait for, in host memory
+  std::shared_ptr<std::byte> departed_;  // Stage: words that the copies wait for
 };
 
 }  // namespace flux

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "engine/sm90/choose.h"
+#include "kernel/sm90.h"
 
 namespace flux {
 
@@ -21,6 +22,14 @@ Tiles choose_tiles(Plan const& plan, int64_t m, int64_t n, int64_t k, WeightLayo
   }
   throw Error(ErrorKind::kUnsupported, fmt::format("tile={}x{} is none of this GPU's{}: auto{}", plan.block_m,
                                                    plan.block_n, gated ? " for a gated layer" : "", known));
+}
+
+void prepare_tiles(Plan const& plan, DType dtype) {
+  for (int row = 0; row < sm90::kConfigs; ++row) {
+    sm90::Config const& config = sm90::kTable[row];
+    if (plan.block_m > 0 && (config.tile_m() != plan.block_m || config.tile_n() != plan.block_n)) continue;
+    for (WeightLayout layout : {WeightLayout::kOutIn, WeightLayout::kInOut}) sm90::prepare(row, dtype, layout);
+  }
 }
 
 void require_on_gpu(std::string_view what, Tensor const& t) {

@@ -16,6 +16,9 @@ struct Tiles {
 /// Error{kUnsupported} for a tile that is not in the table.
 Tiles choose_tiles(Plan const& plan, int64_t m, int64_t n, int64_t k, WeightLayout layout, bool gated, Gpu const& gpu);
 
+/// Loads the kernels that this plan may choose.
+void prepare_tiles(Plan const& plan, DType dtype);
+
 /// Throws Error{kUnsupported} for an operand that TMA cannot address. On every rank, before a call begins.
 void require_on_gpu(std::string_view what, Tensor const& t);
 

@@ -53,12 +53,13 @@ class DeviceMemory final : public SymmetricMemory {
 // Of a mirror: our own block, and one for each rank that is played.
 class MirroredMemory final : public SymmetricMemory {
  public:
-  MirroredMemory(Gpu& gpu, Bootstrap const& bootstrap, int64_t bytes, Partner partner) {
-    for (int r = 0; r < bootstrap.size(); ++r) {
-      bool const host = partner == Partner::kHost && r != bootstrap.rank();
-      owners_.push_back(host ? gpu.allocate_pinned(bytes) : gpu.allocate(bytes));
+  /// `make(rank)` makes a block.
+  template <class Make>
+  MirroredMemory(int rank, int ranks, int64_t bytes, bool filled, Make&& make) {
+    for (int r = 0; r < ranks; ++r) {
+      owners_.push_back(make(r));
       blocks_.base[r] = owners_.back().get();
-      if (r != bootstrap.rank()) fill(blocks_.base[r], bytes, r);
+      if (filled && r != rank) fill(blocks_.base[r], bytes, r);
     }
   }
 
@@ -91,33 +92,25 @@ class CudaGpu final : public Gpu {
     constexpr int kSpare = 12;
     processors_ = parts == 1 ? total : std::max((total - kSpare) / parts / 2 * 2, 2);
   }
-  ~CudaGpu() override {
-    cudaSetDevice(device_);
-    for (void* host : reached_) cudaHostUnregister(host);
-  }
 
   void activate() const override { check_cuda(cudaSetDevice(device_), "choosing a GPU"); }
   int processors() const override { return processors_; }
   bool shared() const override { return parts_ > 1; }
   bool mirrored() const override { return mirror_ != Partner::kNone; }
 
-  void reach(void* host, int64_t bytes) override {
-    cudaError_t const result =
-        cudaHostRegister(host, (bytes + 4095) / 4096 * 4096, cudaHostRegisterPortable | cudaHostRegisterMapped);
-    if (result == cudaErrorHostMemoryAlreadyRegistered) {  // by another rank of this process
-      cudaGetLastError();
-      return;
-    }
-    check_cuda(result, "making host memory reachable by kernels");
-    reached_.push_back(host);
-  }
-
-  std::shared_ptr<SymmetricMemory> allocate(Bootstrap& bootstrap, int64_t bytes, double limit_seconds) override {
-    if (mirrored()) return std::make_shared<MirroredMemory>(*this, bootstrap, bytes, mirror_);
+  std::shared_ptr<SymmetricMemory> allocate(Bootstrap& bootstrap, int64_t bytes, Use use,
+                                            double limit_seconds) override {
+    auto make = [&](int rank) {
+      bool const host =
+          use == Use::kControl || (use == Use::kData && rank != bootstrap.rank() && mirror_ == Partner::kHost);
+      return host ? allocate_pinned(bytes) : allocate(bytes);
+    };
+    if (mirrored())
+      return std::make_shared<MirroredMemory>(bootstrap.rank(), bootstrap.size(), bytes, use == Use::kData, make);
     std::shared_ptr<std::byte> mine;
     std::string failure;
     try {
-      mine = allocate(bytes);
+      mine = make(bootstrap.rank());
     } catch (Error const& error) {
       failure = fmt::format("rank {}: {}", bootstrap.rank(), error.what());
     }
@@ -140,7 +133,9 @@ class CudaGpu final : public Gpu {
     return memory;
   }
 
-  std::shared_ptr<std::byte> allocate_pinned(int64_t bytes) override {
+ private:
+  /// Host memory, zeroed, that kernels and copies reach at its own address.
+  std::shared_ptr<std::byte> allocate_pinned(int64_t bytes) {
     activate();
     void* data = nullptr;
     size_t const size = std::max<int64_t>(bytes, 1);
@@ -149,10 +144,8 @@ class CudaGpu final : public Gpu {
     return {static_cast<std::byte*>(data), [](std::byte* at) { cudaFreeHost(at); }};
   }
 
- private:
   int device_, parts_, processors_ = 0;
   Partner mirror_;
-  std::vector<void*> reached_;
 };
 
 }  // namespace
