@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace flux {
 namespace {
 
@@ -18,7 +20,7 @@ uint64_t hash(std::string_view text, uint64_t seed = 14695981039346656037ull) {
 }  // namespace
 
 int64_t Channel::bytes(int64_t words, int64_t data_bytes, Plan const& plan) {
-  return plan.buffers * (padded(kHeadBytes + words * int64_t{sizeof(Word)}) + padded(data_bytes));
+  return plan.buffers * (padded(kHeadBytes + words * int64_t{sizeof(Word)}) + padded(std::max<int64_t>(data_bytes, 1)));
 }
 
 Channel::Channel(Team& team, std::string_view description, int64_t words, int64_t data_bytes, Plan const& plan)
@@ -26,7 +28,7 @@ Channel::Channel(Team& team, std::string_view description, int64_t words, int64_
       description_(hash(fmt::format("{} {} #{}", description, to_string(plan), team.next_operator()))),
       words_(words),
       word_bytes_(padded(kHeadBytes + (planted(Bug::kFlagArrayTooSmall) ? words / 4 : words) * int64_t{sizeof(Word)})),
-      data_bytes_(padded(data_bytes)),
+      data_bytes_(padded(std::max<int64_t>(data_bytes, 1))),
       lane_(plan.lane),
       buffers_(plan.buffers) {
   auto const all = team.all_gather(fmt::format("{}", description_));
