@@ -7,10 +7,14 @@
 namespace flux {
 namespace {
 
-#if !FLUX_WITH_CUDA
-constexpr auto gpu_ag_gemm = host_ag_gemm;  // no world of this build has a GPU
-constexpr auto gpu_gemm_rs = host_gemm_rs;
-constexpr auto gpu_gemm_ar = host_gemm_ar;
+#if FLUX_WITH_CUDA
+constexpr auto ag_gemm_on_gpu = gpu_ag_gemm;
+constexpr auto gemm_rs_on_gpu = gpu_gemm_rs;
+constexpr auto gemm_ar_on_gpu = gpu_gemm_ar;
+#else  // no world of this build has a GPU
+constexpr auto ag_gemm_on_gpu = host_ag_gemm;
+constexpr auto gemm_rs_on_gpu = host_gemm_rs;
+constexpr auto gemm_ar_on_gpu = host_gemm_ar;
 #endif
 
 void check_gather_plan(AllGatherGemm::Shape const& shape, Plan const& plan) {
@@ -53,7 +57,7 @@ void check_sum_call(SumOperator const& o, int64_t rows, int64_t m, Tensor const&
 
 AllGatherGemm::AllGatherGemm(World& world, Shape const& shape, Plan const& plan) {
   check_gather_plan(shape, plan);
-  operator_ = (world.on_gpu() ? gpu_ag_gemm : host_ag_gemm)(world.team(), shape, plan);
+  operator_ = (world.on_gpu() ? ag_gemm_on_gpu : host_ag_gemm)(world.team(), shape, plan);
 }
 AllGatherGemm::~AllGatherGemm() = default;
 
@@ -74,7 +78,7 @@ void AllGatherGemm::record(Timeline* timeline) { operator_->record(timeline); }
 
 GemmReduceScatter::GemmReduceScatter(World& world, Shape const& shape, Plan const& plan) {
   require_shape(shape.max_m, "n", shape.n, plan);
-  operator_ = (world.on_gpu() ? gpu_gemm_rs : host_gemm_rs)(world.team(), shape, plan);
+  operator_ = (world.on_gpu() ? gemm_rs_on_gpu : host_gemm_rs)(world.team(), shape, plan);
 }
 GemmReduceScatter::~GemmReduceScatter() = default;
 
@@ -98,7 +102,7 @@ void GemmReduceScatter::record(Timeline* timeline) { operator_->record(timeline)
 
 GemmAllReduce::GemmAllReduce(World& world, Shape const& shape, Plan const& plan) {
   require_shape(shape.max_m, "n", shape.n, plan);
-  operator_ = (world.on_gpu() ? gpu_gemm_ar : host_gemm_ar)(world.team(), shape, plan);
+  operator_ = (world.on_gpu() ? gemm_ar_on_gpu : host_gemm_ar)(world.team(), shape, plan);
 }
 GemmAllReduce::~GemmAllReduce() = default;
 

@@ -4,12 +4,10 @@
 #include <utility>
 #include <vector>
 
-#include "report/result_file.h"
+#include "report/table.h"
 
 namespace flux {
-namespace {
 
-/// What all methods of a problem share.
 std::string heading(ResultRow const& row) {
   std::string text =
       fmt::format("{}{}{}: m {}, n {}, k {}, {} ranks, {}, {}", row.workload, row.workload.empty() ? "" : " ", row.op,
@@ -23,11 +21,24 @@ std::string heading(ResultRow const& row) {
   return text;
 }
 
+std::string lay_out(std::vector<Cells> const& lines) {
+  std::vector<size_t> widths(lines[0].size());
+  for (Cells const& line : lines)
+    for (size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
+  std::string out;
+  for (Cells const& line : lines) {
+    out += fmt::format("  {:<{}}", line[0], widths[0]);
+    for (size_t i = 1; i < line.size(); ++i) out += fmt::format("  {:>{}}", line[i], widths[i]);
+    out += '\n';
+  }
+  return out;
+}
+
+namespace {
+
 std::string number(std::optional<double> value, int digits) {
   return value ? fmt::format("{:.{}f}", *value, digits) : "-";
 }
-
-using Cells = std::vector<std::string>;
 
 Cells cells(ResultRow const& row) {
   std::optional<double> over_floor;
@@ -42,20 +53,6 @@ Cells cells(ResultRow const& row) {
           number(row.efficiency, 2),
           number(over_floor, 3),
           row.error ? fmt::format("{:.1e}", *row.error) : "-"};
-}
-
-/// Columns as wide as their widest cell; the first to the left, numbers to the right.
-std::string lay_out(std::vector<Cells> const& lines) {
-  std::vector<size_t> widths(lines[0].size());
-  for (Cells const& line : lines)
-    for (size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
-  std::string out;
-  for (Cells const& line : lines) {
-    out += fmt::format("  {:<{}}", line[0], widths[0]);
-    for (size_t i = 1; i < line.size(); ++i) out += fmt::format("  {:>{}}", line[i], widths[i]);
-    out += '\n';
-  }
-  return out;
 }
 
 }  // namespace
