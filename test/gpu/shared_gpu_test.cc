@@ -194,26 +194,27 @@ TEST_F(AllGather, ByCopies) {
 
 TEST_F(AllGather, RemoteRows) {
   for (Shape const& s :
-       {Shape{4, sm90::kConfigs - 2, 64, 512, 512, true}, Shape{8, sm90::kConfigs - 1, 50, 256, 1024, true}}) {
-    prepare(s, 0, 1);
-    sm90::Config const& config = sm90::kTable[s.row];
-    for (int r = 0; r < s.ranks; ++r) {
-      sm90::Launch l = launch_of(r, s.row);
-      l.a_stride = s.k;
-      for (int p = 0; p < s.ranks; ++p) l.a.base[p] = ranks[p]->x.bytes.as();
-      l.c.base[r] = ranks[r]->y.bytes.as(), l.c_stride = s.n;
-      l.order =
-          arrange(Order::kArrival, Tiling::kWithin, layout.shards, config.tile_m(), sm90::tiles_n(config, s.n), 4, r);
-      l.gate = Remote{r, layout.shards, s.k, ranks[r]->words.as<Word>(), kGoal, watch(r)};
-      l.route = Keep{r, s.m};
-      sm90::launch(l, ranks[r]->compute);
-      for (int p = 0; p < s.ranks; ++p)
-        must(cudaMemcpyAsync(ranks[p]->words.as<Word>() + r, ranks[r]->goal.as<Word>(), sizeof(Word),
-                             cudaMemcpyDeviceToDevice, ranks[r]->copies));
+       {Shape{4, sm90::kConfigs - 2, 64, 512, 512, true}, Shape{8, sm90::kConfigs - 1, 50, 256, 1024, true}})
+    for (StoreKind store : {StoreKind::kTensor, StoreKind::kBulk, StoreKind::kVector}) {
+      prepare(s, 0, 1);
+      sm90::Config const& config = sm90::kTable[s.row];
+      for (int r = 0; r < s.ranks; ++r) {
+        sm90::Launch l = launch_of(r, s.row);
+        l.a_stride = s.k;
+        for (int p = 0; p < s.ranks; ++p) l.a.base[p] = ranks[p]->x.bytes.as();
+        l.c.base[r] = ranks[r]->y.bytes.as(), l.c_stride = s.n;
+        l.order =
+            arrange(Order::kArrival, Tiling::kWithin, layout.shards, config.tile_m(), sm90::tiles_n(config, s.n), 4, r);
+        l.gate = Remote{r, layout.shards, s.k, ranks[r]->words.as<Word>(), kGoal, watch(r)};
+        l.route = Keep{r, s.m}, l.store = store;
+        sm90::launch(l, ranks[r]->compute);
+        for (int p = 0; p < s.ranks; ++p)
+          must(cudaMemcpyAsync(ranks[p]->words.as<Word>() + r, ranks[r]->goal.as<Word>(), sizeof(Word),
+                               cudaMemcpyDeviceToDevice, ranks[r]->copies));
+      }
+      must(cudaDeviceSynchronize());
+      for (int r = 0; r < s.ranks; ++r) EXPECT_EQ(error(r), 0) << describe(s) << ", rank " << r;
     }
-    must(cudaDeviceSynchronize());
-    for (int r = 0; r < s.ranks; ++r) EXPECT_EQ(error(r), 0) << describe(s) << ", rank " << r;
-  }
 }
 
 TEST_F(AllGather, AMissingRankEndsTheCallOnAllAndPoisonsTheOutput) {
