@@ -16,6 +16,9 @@ enum class Transport {
 enum class Path { kDirect, kRing };
 /// Where the finished tiles of GEMM+RS go (see src/tile/route.h).
 enum class RouteKind { kPush, kStage, kSum, kRing };
+/// What stores finished tiles on a GPU: copies of whole boxes, copies row by row, or vectors of 16 bytes by a warp. The
+/// host engine has one way.
+enum class StoreKind { kTensor, kBulk, kVector };
 /// GEMM+AR: `kOneShot` sends every partial to every rank, `kTwoShot` sums at the owner, who sends the sums back.
 enum class Shots { kOneShot, kTwoShot };
 
@@ -33,6 +36,7 @@ struct Plan {
   int64_t comm_rows = 0;  ///< rows of a communication tile; 0: the whole shard
   int k_slices = 1;       ///< slices of k that arrive one by one
   RouteKind route = RouteKind::kPush;
+  StoreKind store = StoreKind::kTensor;
   bool wide_slots = false;  ///< partial sums travel in fp32 whatever the dtype
   Shots shots = Shots::kTwoShot;
   int buffers = 2;  ///< of shared memory, used in turn; with 1 a call begins when every rank has ended the one before
@@ -42,7 +46,7 @@ struct Plan {
 };
 
 /// `fused=yes order=follow tile=256x512 band=4 workers=1 transport=push path=direct comm_rows=shard k_slices=1
-/// route=push slots=dtype shots=two buffers=2 lane=0`
+/// route=push store=tensor slots=dtype shots=two buffers=2 lane=0`
 std::string to_string(Plan const& plan);
 
 /// Reads such a line; what it does not name keeps `base`'s value. Throws `Error{kInvalid}` naming the word and what is

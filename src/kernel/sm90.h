@@ -2,6 +2,7 @@
 // Launching the Hopper kernel. Host code, no CUDA header needed.
 #include "engine/sm90/config.h"
 #include "engine/variant.h"
+#include "flux/plan.h"
 #include "flux/problem.h"
 #include "tile/schedule.h"
 
@@ -27,6 +28,7 @@ struct Launch {
   Schedule order;
   AnyGate gate;
   AnyRoute route;
+  StoreKind store = StoreKind::kTensor;
   int blocks = 0;            // at most; 0: as many as the device holds at once
   bool cooperative = false;  // refuse to start unless all blocks are resident together
 

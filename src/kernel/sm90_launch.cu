@@ -72,6 +72,10 @@ void check(Launch const& l, Config const& config) {
   require(l.order.block_m == config.tile_m() && l.order.tiles_n == tiles_n(config, l.n()),
           "the schedule was made for another tile than " + std::to_string(config.tile_m()) + " x " +
               std::to_string(config.tile_n()));
+  require(l.store != StoreKind::kVector || l.route.kind != AnyRoute::Kind::kSum,
+          "route=sum adds with bulk reductions, which store=vector has none of; take store=tensor or store=bulk, or "
+          "another route",
+          ErrorKind::kUnsupported);
   require(!l.residual || l.route.kind == AnyRoute::Kind::kKeep, "a residual is added where results stay");
   for (Tensor const& t : {l.bias, l.residual})
     require(!t || (t.dtype == l.weight.dtype && reinterpret_cast<uintptr_t>(t.data) % 4 == 0 && t.stride % 2 == 0),
@@ -212,7 +216,7 @@ void launch(Launch const& l, CUstream_st* stream) {
   operands.b = map_weight(l, config);
   operands.within = within(l);
   operands.slot_rows = map_slots(l, config, operands.within, operands.c);
-  operands.c_rows = l.c, operands.c_stride = l.c_stride;
+  operands.c_rows = l.c, operands.c_stride = l.c_stride, operands.store = l.store;
   operands.columns = static_cast<int>(l.columns());
   operands.up = static_cast<int>(l.columns());
   operands.epilogue = epilogue(l);

@@ -86,6 +86,8 @@ std::vector<Knob> const& knobs() {
                          {"stage", RouteKind::kStage},
                          {"sum", RouteKind::kSum},
                          {"ring", RouteKind::kRing}}),
+      choice<StoreKind>("store", "tensor, bulk, vector", &Plan::store,
+                        {{"tensor", StoreKind::kTensor}, {"bulk", StoreKind::kBulk}, {"vector", StoreKind::kVector}}),
       choice<bool>("slots", "dtype, fp32", &Plan::wide_slots, {{"dtype", false}, {"fp32", true}}),
       choice<Shots>("shots", "one, two", &Plan::shots, {{"one", Shots::kOneShot}, {"two", Shots::kTwoShot}}),
       number("buffers", "1 or 2", 1, 2, &Plan::buffers),

@@ -3,7 +3,8 @@
 //
 // An engine gives
 //   kRoles                       whether load, multiply and store run side by side
-//   roles(start, load, multiply, store)   with kRoles: begins a walk by start() in each role and hands it to the role
+//   roles(start, load, multiply, store, announce)   with kRoles: begins a walk by start() in each role and hands it to
+//                                the role
 //   first(), stride()            which tiles of the schedule are this worker's
 //   timed(phase, tile, f)        runs f, and keeps its times where a timeline is asked for
 //   ahead(tile, k)               may ask for the weights of a range of k, before the rows are waited for
@@ -11,8 +12,9 @@
 //   load(place, tile, k)         brings the rows at `place` and their weights, for a range of k
 //   multiply(tile, k)            accumulates
 //   store(place, skip, tile, w)  writes the accumulators, from the tile's row `skip` on, as `w` says
-//   finish(tile)                 all bands of the tile were named to store(): done with its accumulators after this
-//   publish(f)                   calls f once the stores so far are performed
+//   finish(tile, announced)      all bands of the tile were named to store(): done with its accumulators after this;
+//                                announced: publish() is called for this tile too
+//   publish(f)                   calls f once the stores of the next tile, in the order of finish(), are performed
 #include "tile/gate.h"
 #include "tile/route.h"
 
@@ -20,8 +22,8 @@ namespace flux {
 
 enum class Phase : Word { kWait, kMaths, kStore };
 
-template <class Engine, class Gate, class Route>
-FLUX_HD void store_tile(Engine& engine, Route const& route, Tile tile) {
+template <class Engine, class Route>
+FLUX_HD bool store_tile(Engine& engine, Route const& route, Tile tile) {
   bool const stored = each_band(route.shards(), tile.range(), [&](Place band, int64_t first) {
     if (!engine.check(route.wait(band, first))) return false;
     if (planted(Bug::kAnnounceBeforeStore)) route.announce(band);
@@ -29,9 +31,14 @@ FLUX_HD void store_tile(Engine& engine, Route const& route, Tile tile) {
       engine.store(route.where(band, first, copy), static_cast<int>(first - tile.row), tile, route.write(band));
     return true;
   });
-  engine.finish(tile);
-  if (!stored || !route.announces() || planted(Bug::kAnnounceBeforeStore)) return;
+  engine.finish(tile, route.announces());
+  return stored;
+}
+
+template <class Engine, class Route>
+FLUX_HD void announce_tile(Engine& engine, Route const& route, Tile tile) {
   engine.publish([&] {
+    if (planted(Bug::kAnnounceBeforeStore)) return;
     each_band(route.shards(), tile.range(), [&](Place band, int64_t) { return route.announce(band), true; });
   });
 }
@@ -54,9 +61,9 @@ FLUX_HD void run(Engine& engine, Schedule const& order, Gate const& gate, Route 
     return ok;
   };
   auto store = [&](Tile tile) {
-    engine.timed(Phase::kStore, tile, [&] { return store_tile<Engine, Gate, Route>(engine, route, tile), true; });
-    return true;
+    return engine.timed(Phase::kStore, tile, [&] { return store_tile(engine, route, tile); });
   };
+  auto announce = [&](Tile tile) { return announce_tile(engine, route, tile), true; };
   if constexpr (Engine::kRoles) {
     engine.roles(
         start,
@@ -73,7 +80,10 @@ FLUX_HD void run(Engine& engine, Schedule const& order, Gate const& gate, Route 
             });
           });
         },
-        [&](Walk const& walk) { each(walk, store); });
+        [&](Walk const& walk) { each(walk, store); },
+        [&](Walk const& walk) {
+          if (route.announces()) each(walk, announce);
+        });
   } else {
     each(start(), [&](Tile tile) {
       for (int s = 0; s < slices.ranks; ++s) {
@@ -82,7 +92,7 @@ FLUX_HD void run(Engine& engine, Schedule const& order, Gate const& gate, Route 
           return engine.multiply(tile, Rows{slices.begin(s), slices.size(s)}), true;
         });
       }
-      return store(tile) && engine.check(true);
+      return store(tile) && (!route.announces() || announce(tile)) && engine.check(true);
     });
   }
 }

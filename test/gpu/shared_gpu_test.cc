@@ -301,16 +301,17 @@ class ReduceScatter : public SharedGpu {
 };
 
 TEST_F(ReduceScatter, PushIntoSlots) {
-  for (Shape const& s : shapes()) {
-    prepare(s, false);
-    for (int r = 0; r < s.ranks; ++r) sum(r, s, r);  // waits for what is yet to be launched
-    for (int r = 0; r < s.ranks; ++r) {
-      sm90::Launch l = launch(r, s);
-      l.route = Push{r, slot_rows, announcer(r, s)};
-      sm90::launch(l, ranks[r]->compute);
+  for (Shape const& s : shapes())
+    for (StoreKind store : {StoreKind::kTensor, StoreKind::kBulk, StoreKind::kVector}) {
+      prepare(s, false);
+      for (int r = 0; r < s.ranks; ++r) sum(r, s, r);  // waits for what is yet to be launched
+      for (int r = 0; r < s.ranks; ++r) {
+        sm90::Launch l = launch(r, s);
+        l.route = Push{r, slot_rows, announcer(r, s)}, l.store = store;
+        sm90::launch(l, ranks[r]->compute);
+      }
+      expect(s, 3e-3);
     }
-    expect(s, 3e-3);
-  }
 }
 
 TEST_F(ReduceScatter, StageAndCopy) {
@@ -343,7 +344,7 @@ TEST_F(ReduceScatter, AddedInPlace) {
     for (int r = 0; r < s.ranks; ++r) {
       sm90::Launch l = launch(r, s);
       for (int p = 0; p < s.ranks; ++p) l.c.base[p] = ranks[p]->y.bytes.as();
-      l.route = Sum{r, announcer(r, s)};
+      l.route = Sum{r, announcer(r, s)}, l.store = r % 2 ? StoreKind::kBulk : StoreKind::kTensor;
       sm90::launch(l, ranks[r]->compute);
     }
     expect(s, 6e-3);

@@ -199,6 +199,7 @@ TEST(Arguments, OfConstruction) {
       {"no buffers", 16, 16, [](Plan& p) { p.buffers = 0; }, {"buffers=0", "1 or 2"}},
       {"no such lane", 16, 16, [](Plan& p) { p.lane = 8; }, {"lane=8", "0 to 7"}},
       {"no such route", 16, 16, [](Plan& p) { p.route = static_cast<RouteKind>(9); }, {"route=?", "push"}},
+      {"no such store", 16, 16, [](Plan& p) { p.store = static_cast<StoreKind>(9); }, {"store=?", "tensor, bulk"}},
   };
   std::mutex mutex;
   std::string failures;

@@ -79,7 +79,7 @@ class Engine {
     }
   }
 
-  void finish(Tile) {}
+  void finish(Tile, bool) {}
 
   template <class F>
   void publish(F&& announce) {

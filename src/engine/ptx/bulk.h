@@ -27,10 +27,12 @@ __device__ inline void bulk_add(void* to, cutlass::half_t const* shared, int byt
                : "memory");
 }
 
-/// Waits until all bulk stores of this thread are performed: written, not only read from shared memory. Then orders
-/// them before this thread's next ordinary writes, so that a word released after this call covers them.
-__device__ inline void await_bulk_stores() {
-  asm volatile("cp.async.bulk.wait_group 0;\n\tfence.proxy.async.global;" ::: "memory");
+/// Waits until this thread's bulk stores, but for those of the `kYounger` youngest groups, are performed: written, not
+/// only read from shared memory. Then orders them before this thread's next ordinary writes, so that a word released
+/// after this call, here or by a thread that synchronised with this one, covers them.
+template <int kYounger>
+__device__ void await_bulk_stores() {
+  asm volatile("cp.async.bulk.wait_group %0;\n\tfence.proxy.async.global;" ::"n"(kYounger) : "memory");
 }
 
 /// Orders what this thread acquired before the bulk loads it issues next.

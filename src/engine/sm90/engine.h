@@ -1,6 +1,6 @@
 #pragma once
-// One Hopper block: a loader, maths warpgroups and a storer run the loop of src/tile side by side. docs/engines.md
-// draws it.
+// One Hopper block: a loader, maths warpgroups, a storer and an announcer run the loop of src/tile side by side.
+// docs/engines.md draws it.
 #include <cutlass/arch/reg_reconfig.h>
 
 #include "engine/sm90/loader.h"
@@ -28,8 +28,8 @@ class Engine {
   __device__ int stride() const { return gridDim.x / S::kCluster; }
 
   // Each role works out its first tile before the block meets: that hides what the parameters take to arrive.
-  template <class Start, class Load, class Multiply, class Store>
-  __device__ void roles(Start&& start, Load&& load, Multiply&& multiply, Store&& store) {
+  template <class Start, class Load, class Multiply, class Store, class Announce>
+  __device__ void roles(Start&& start, Load&& load, Multiply&& multiply, Store&& store, Announce&& announce) {
     constexpr int kMaths = S::kGroups * 128;
     shared_.init();
     if (threadIdx.x >= kMaths) {
@@ -38,8 +38,12 @@ class Engine {
       meet();
       if (threadIdx.x == kMaths) load(walk);
       __syncwarp();
-      part();  // the storer touches no other block: it parts before it begins
-      if (threadIdx.x == kMaths + 32) store(walk);
+      part();  // storer and announcer touch no other block: they part before they begin
+      if (storer_.takes_part(threadIdx.x - kMaths - 32)) {
+        store(walk);
+        storer_.settle();
+      }
+      if (threadIdx.x == kMaths + 64) announce(walk);
       __syncwarp();
     } else {
       if constexpr (S::kGroups == 2) cutlass::arch::warpgroup_reg_alloc<S::config.registers_of_maths()>();
@@ -73,12 +77,14 @@ class Engine {
   __device__ void load(Place from, Tile tile, Rows k) { loader_.load(from, tile, k); }
   __device__ void multiply(Tile tile, Rows k) { maths_.multiply(tile, k); }
   __device__ void store(Place to, int skip, Tile, Write write) { storer_.store(to, skip, write); }
-  __device__ void finish(Tile tile) { storer_.finish(tile); }
+  __device__ void finish(Tile tile, bool announced) { storer_.finish(tile, announced); }
 
   template <class F>
   __device__ void publish(F&& announce) {
-    ptx::await_bulk_stores();  // the tile is written, wherever it went
+    shared_.performed.wait(phase_);  // acquires what the storer's thread saw written: a release here covers it
     announce();
+    shared_.told.arrive();
+    phase_ ^= 1;
   }
 
  private:
@@ -100,6 +106,7 @@ class Engine {
   Loader<S> loader_;
   Maths<S> maths_;
   Storer<S> storer_;
+  uint32_t phase_ = 0;  // of the announcer's next tile
 };
 
 }  // namespace flux::sm90

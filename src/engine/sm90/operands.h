@@ -3,6 +3,7 @@
 // maps, and what the epilogue adds. A kernel parameter.
 #include <cuda.h>
 
+#include "flux/plan.h"
 #include "tile/place.h"
 
 namespace flux::sm90 {
@@ -27,6 +28,7 @@ struct Operands {
   CUtensorMap b;             // [n, k] or [k, n]
   CUtensorMap c[kMaxRanks];  // by rank: [slots, rows of a slot, columns]; stores behind an extent are dropped
   Symmetric<void> c_rows;    // the same memory, for stores row by row
+  StoreKind store;           // the instruction
   int64_t c_stride;          // elements from row to row
   int64_t slot_rows;         // from slot to slot
   Shards within;             // more than one: results that stay end where a shard does, c counts shards

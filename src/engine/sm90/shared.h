@@ -6,7 +6,9 @@
 //   writes
 //                                          to, is done with it                                 (1 a group and block)
 //   ready[ring][slot]    maths -> storer   a 64-row chunk lies in the slot                     (4 warps)
-//   drained[ring][slot]  storer -> maths   the bulk store has read that chunk                  (1)
+//   drained[ring][slot]  storer -> maths   the store has read that chunk                       (1)
+//   performed            storer -> announcer   all stores of the next tile are performed       (1)
+//   told                 announcer -> storer   that tile is announced                          (1)
 //   issued[group]        maths -> maths    ping-pong: the other group has issued all of its tile       (4 warps)
 //   staged[group]        maths -> maths    ping-pong: the other group has handed its tile to the storer (4 warps)
 #include <cutlass/arch/barrier.h>
@@ -53,6 +55,7 @@ struct Shared {
   ByteBarrier full[S::kStages];
   Barrier empty[S::kStages];
   Barrier ready[S::kRings][S::kSlots], drained[S::kRings][S::kSlots];
+  Barrier performed, told;
   Barrier issued[2], staged[2];
   Band bands[kMaxRanks];
   int poisoned;  // a wait failed: what is stored from now on is NaN
@@ -63,6 +66,7 @@ struct Shared {
     if (i < S::kStages) full[i].init(1), empty[i].init(S::kReaders * S::kCluster);
     if (i >= 32 && i < 32 + S::kRings * S::kSlots) ready[0][i - 32].init(4), drained[0][i - 32].init(1);
     if (i >= 64 && i < 66) issued[i - 64].init(4), staged[i - 64].init(4);
+    if (i == 96) performed.init(1), told.init(1);
     if (i == 0) poisoned = 0;
     cutlass::arch::fence_barrier_init();  // visible to the cluster and to bulk copies after the meeting
   }

@@ -1,6 +1,6 @@
 #pragma once
-// The storer: one thread that sends finished chunks away. Slow memory (a peer's) holds back the maths only once all
-// staging slots are full.
+// The storer: sends finished chunks away, by one thread that asks the copy engine or by a warp that stores vectors.
+// Slow memory (a peer's) holds back the maths only once all staging slots are full.
 #include <cute/arch/copy_sm90_tma.hpp>
 
 #include "engine/ptx/bulk.h"
@@ -15,25 +15,34 @@ class Storer {
  public:
   __device__ Storer(Operands const& operands, Shared<S>& shared) : operands_(operands), shared_(shared) {}
 
+  /// Whether the storer warp's `lane` is needed. Lane 0 alone speaks to the other roles.
+  __device__ bool takes_part(unsigned lane) const {
+    return lane == 0 || (lane < 32 && operands_.store == StoreKind::kVector);
+  }
+
   /// Takes note of a band: rows of the tile from `skip` on go to `to`. A tile holds kMaxRanks of them at most.
   __device__ void store(Place to, int skip, Write write) {
     if (operands_.within.ranks > 1) to = operands_.within.band({to.row, to.rows});
     int const slot = static_cast<int>(quotient(to.row, operands_.slot_rows));
-    shared_.bands[bands_++] = {to.rank,
+    if (leads())
+      shared_.bands[bands_] = {to.rank,
                                slot,
                                static_cast<int>(to.row - slot * operands_.slot_rows) - skip,
                                skip,
                                skip + static_cast<int>(to.rows),
                                write == Write::kAdd};
+    ++bands_;
   }
 
-  /// Sends the tile's chunks, in the order in which the maths stages them.
-  __device__ void finish(Tile tile) {
+  /// Sends the tile's chunks, in the order in which the maths stages them. An `announced` tile is handed to the
+  /// announcer later: once it is written while nothing else is ready, or while the next tile's chunks are on their way.
+  __device__ void finish(Tile tile, bool announced) {
     bool const halved = S::config.gateable(S::kLayout) && operands_.epilogue.gated;
     int const columns = halved ? S::kColumns / 2 : S::kColumns;
     int const column =
         (tile.n * S::kClusterN + (S::kClusterN > 1 ? rank_in_cluster() : 0)) * (halved ? S::kN / 2 : S::kN);
     int const top = S::kClusterM > 1 ? rank_in_cluster() * S::kM : 0;
+    if (pending_ && !shared_.ready[0][slot_.stage].test_wait(slot_.phase)) settle();
 #pragma unroll 1
     for (int block = 0; block < S::kBlocks; ++block)
 #pragma unroll 1
@@ -45,12 +54,29 @@ class Storer {
           send(shared_.c[ring][slot_.stage], top + ring * S::kGroupM + block * 64, column + c * S::kChunkN);
           cute::tma_store_arrive();
           ++in_flight_;
+          settle<1>();  // all but this chunk
         }
     while (in_flight_ > 0) hand_back();  // all chunks are read; not yet: written
-    bands_ = 0;
+    bands_ = 0, pending_ = announced;
+  }
+
+  /// Waits until the last tile is written, if it is to be announced, and tells the announcer.
+  template <int kYounger = 0>
+  __device__ void settle() {
+    if (!pending_) return;
+    pending_ = false;
+    if (!leads()) return;
+    ptx::await_bulk_stores<kYounger>();
+    shared_.told.wait(phase_ ^ 1);  // of the tile before
+    shared_.performed.arrive();
+    phase_ ^= 1;
   }
 
  private:
+  static constexpr bool kSwizzled = S::kChunkN == 64;
+
+  static __device__ bool leads() { return threadIdx.x % 32 == 0; }
+
   // Waits until the oldest store in flight has read its slot.
   __device__ void hand_back() {
     if (in_flight_ == 4)
@@ -62,48 +88,74 @@ class Storer {
     else
       cute::tma_store_wait<0>();
     --in_flight_;
-    shared_.drained[oldest_ % S::kRings][oldest_ / S::kRings].arrive();
+    if (leads()) shared_.drained[oldest_ % S::kRings][oldest_ / S::kRings].arrive();
     if (++oldest_ == S::kRings * S::kSlots) oldest_ = 0;
   }
 
-  // One store a band that the chunk has rows of. The map's extents end where the band does, so rows behind it are
-  // dropped. Before the extents nothing can be dropped (the copy engine takes no negative rows in a store), so a band
-  // that begins within the chunk goes row by row.
+  // Band by band. A tensor store needs a band that reaches above the chunk or to its top: the map's extents end where
+  // the band does, so rows behind it are dropped, but before the extents nothing can be dropped (the copy engine takes
+  // no negative rows in a store). So a band that begins within the chunk goes row by row.
   __device__ void send(typename S::T const* chunk, int row, int column) {
+    bool const vectors = operands_.store == StoreKind::kVector;
+    if (vectors) __syncwarp();  // the bands are noted
 #pragma unroll 1
     for (int i = 0; i < bands_; ++i) {
       Band const& band = shared_.bands[i];
       if (row >= band.end || row + 64 <= band.first) continue;
-      if (row < band.first) {
+      if (vectors)
+        send_vectors(chunk, band, row, column);
+      else if (row < band.first || operands_.store == StoreKind::kBulk)
         send_rows(chunk, band, row, column);
-        continue;
-      }
-      CUtensorMap const* const map = &operands_.c[band.rank];
-      if (band.add)
-        cute::SM90_TMA_REDUCE_ADD_3D::copy(map, chunk, column, band.row + row, band.slot);
       else
-        cute::SM90_TMA_STORE_3D::copy(map, chunk, column, band.row + row, band.slot);
+        send_box(chunk, band, row, column);
     }
+    if (vectors) __syncwarp();  // all lanes have read the slot, and what they wrote is lane 0's to tell of
+  }
+
+  __device__ void send_box(typename S::T const* chunk, Band const& band, int row, int column) {
+    CUtensorMap const* const map = &operands_.c[band.rank];
+    if (band.add)
+      cute::SM90_TMA_REDUCE_ADD_3D::copy(map, chunk, column, band.row + row, band.slot);
+    else
+      cute::SM90_TMA_STORE_3D::copy(map, chunk, column, band.row + row, band.slot);
   }
 
   __device__ void send_rows(typename S::T const* chunk, Band const& band, int row, int column) {
-    constexpr bool kSwizzled = S::kChunkN == 64;
     constexpr int kPiece = kSwizzled ? 8 : S::kChunkN;  // elements that lie together in the chunk
-    typename S::T* const base = static_cast<typename S::T*>(operands_.c_rows.at(band.rank)) +
-                                (band.slot * operands_.slot_rows + band.row) * operands_.c_stride + column;
+    typename S::T* const to = first_row(band, column);
     int const columns = min(S::kChunkN, operands_.columns - column);
 #pragma unroll 1
-    for (int r = band.first; r < min(band.end, row + 64); ++r)
+    for (int r = max(band.first, row); r < min(band.end, row + 64); ++r)
 #pragma unroll 1
       for (int x = 0; x < columns; x += kPiece) {
         int const at = kSwizzled ? x ^ (r - row) % 8 * 8 : x;
         typename S::T const* const from = chunk + (r - row) * S::kChunkN + at;
         int const bytes = min(kPiece, columns - x) * 2;
         if (band.add)
-          ptx::bulk_add(base + r * operands_.c_stride + x, from, bytes);
+          ptx::bulk_add(to + r * operands_.c_stride + x, from, bytes);
         else
-          ptx::bulk_store(base + r * operands_.c_stride + x, from, bytes);
+          ptx::bulk_store(to + r * operands_.c_stride + x, from, bytes);
       }
+  }
+
+  // Lanes side by side store side by side.
+  __device__ void send_vectors(typename S::T const* chunk, Band const& band, int row, int column) {
+    constexpr int kUnits = S::kChunkN / 8;  // of 16 bytes
+    typename S::T* const to = first_row(band, column);
+    int const columns = operands_.columns - column, end = (min(band.end, row + 64) - row) * kUnits;
+#pragma unroll 2
+    for (int i = max(band.first - row, 0) * kUnits + threadIdx.x % 32; i < end; i += 32) {
+      int const r = i / kUnits, unit = i % kUnits;
+      if (unit * 8 < columns)
+        *reinterpret_cast<uint4*>(to + (row + r) * operands_.c_stride + unit * 8) =
+            reinterpret_cast<uint4 const*>(chunk)[kSwizzled ? i ^ r % 8 : i];
+    }
+  }
+
+  /// Where the tile's first row would lie in the band's slot, from `column` on.
+  __device__ typename S::T* first_row(Band const& band, int column) const {
+    return static_cast<typename S::T*>(operands_.c_rows.at(band.rank)) +
+           (band.slot * operands_.slot_rows + band.row) * operands_.c_stride + column;
   }
 
   Operands const& operands_;
@@ -112,6 +164,8 @@ class Storer {
   int bands_ = 0, in_flight_ = 0;
   int oldest_ = 0;  // slot of the oldest store in flight, rings side by side
   Ring<S::kSlots> slot_;
+  bool pending_ = false;  // the last tile is yet to be handed to the announcer
+  uint32_t phase_ = 0;    // of the tile handed over next
 };
 
 }  // namespace flux::sm90
