@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "bench/workloads.h"
 
@@ -22,10 +23,13 @@ std::vector<GemmProblem> read_problems(std::string const& path, std::vector<std:
       auto const& whole = w.problem;
       if (whole.op == Op::kGemmAllReduce || whole.m < least_m) continue;
       if (std::find(ranks.begin(), ranks.end(), w.tp) == ranks.end()) continue;
-      GemmProblem const p{
-          w.name,       tier,      std::string(name(whole.op)), whole.m, whole.n, whole.k, w.tp, whole.dtype,
-          whole.layout, w.epilogue};
-      if (seen.insert({p.m, p.rank_n(), p.rank_k(), p.dtype, p.layout, p.epilogue}).second) problems.push_back(p);
+      GemmProblem p{w.name,       tier,      std::string(name(whole.op)), whole.m, whole.n, whole.k, w.tp, whole.dtype,
+                    whole.layout, w.epilogue};
+      auto add = [&] {
+        if (seen.insert({p.m, p.rank_n(), p.rank_k(), p.dtype, p.layout, p.epilogue}).second) problems.push_back(p);
+      };
+      add();
+      if (std::exchange(p.layout, WeightLayout::kOutIn) == WeightLayout::kInOut) add();
     }
   return problems;
 }

@@ -23,7 +23,7 @@ struct GemmProblem {
 };
 
 /// All-gather and reduce-scatter problems of the tiers (`core`, `extended`) at the given ranks, each per-rank GEMM
-/// once.
+/// once. Behind one with weights [in,out] comes the same with [out,in], to show what the layout costs.
 std::vector<GemmProblem> read_problems(std::string const& path, std::vector<std::string> const& tiers,
                                        std::vector<int> const& ranks, int64_t least_m);
 
