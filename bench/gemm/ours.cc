@@ -56,7 +56,7 @@ sm90::Launch open_launch(GemmProblem const& p, GemmBuffers const& buffers, int r
   bool const gathers = p.op == "ag_gemm";
   Shards const shards = shards_of(p);
   l.order = arrange(gathers ? Order::kArrival : Order::kRotated, Tiling::kAcross, shards, config.tile_m(),
-                    sm90::tiles_n(config, p.rank_n()), band, 0);
+                    sm90::tiles_n(config, p.rank_n()), band, 0, band);
   Word* const words = static_cast<Word*>(buffers.words.data());
   if (gathers) {
     Arrival gate;

@@ -33,21 +33,10 @@ struct AnyGate {
   FLUX_HD Place where(Rows rows) const {
     return visit([&](auto const& gate) { return gate.where(rows); });
   }
-  FLUX_HD bool wait(Rows rows, int slice, Seen& seen) const {
-    if (kind == Kind::kOpen) return true;
-    if (kind == Kind::kArrival) return arrival.wait(rows, slice, seen);
-    seen.fresh = true;
-    return remote.wait(rows, slice);
+  FLUX_HD bool waits() const { return kind != Kind::kOpen; }
+  FLUX_HD bool wait(Rows rows, int slice) const {
+    return visit([&](auto const& gate) { return gate.wait(rows, slice); });
   }
-};
-
-/// A gate asked by one waiter, who remembers.
-struct RememberedGate {
-  AnyGate const& gate;
-  Seen& seen;
-  FLUX_HD Shards slices() const { return gate.slices(); }
-  FLUX_HD Place where(Rows rows) const { return gate.where(rows); }
-  FLUX_HD bool wait(Rows rows, int slice) const { return gate.wait(rows, slice, seen); }
 };
 
 /// All but the relay, which reads before it writes.

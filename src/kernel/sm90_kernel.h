@@ -14,9 +14,8 @@ __global__ void __launch_bounds__(S::config.threads(), 1)
   Watch const* const watch = gate.kind == AnyGate::Kind::kArrival  ? &gate.arrival.watch
                              : gate.kind == AnyGate::Kind::kRemote ? &gate.remote.watch
                                                                    : nullptr;
-  Seen seen;
-  Engine<S> engine(operands, watch, seen, *reinterpret_cast<Shared<S>*>(shared));
-  run(engine, order, RememberedGate{gate, seen}, route);
+  Engine<S> engine(operands, watch, *reinterpret_cast<Shared<S>*>(shared));
+  run(engine, order, gate, route);
 }
 
 using Kernels = void const* [kConfigs];

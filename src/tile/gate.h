@@ -21,18 +21,13 @@ struct ArrivalWords {
   }
 };
 
-/// What a waiter remembers: words stay set for the rest of a call.
-struct Seen {
-  uint64_t words = 0;  // of the first 64
-  bool fresh = false;  // a word was looked at since the waiter last cleared this
-};
-
 /// A is here.
 struct Open {
   int rank = 0;
   int64_t k = 0;
   FLUX_HD constexpr Shards slices() const { return {k, 1, 1}; }
   FLUX_HD Place where(Rows rows) const { return {rank, rows.first, rows.count}; }
+  FLUX_HD constexpr bool waits() const { return false; }
   FLUX_HD bool wait(Rows, int) const { return true; }
 };
 
@@ -46,23 +41,15 @@ struct Arrival {
 
   FLUX_HD constexpr Shards slices() const { return layout.slices; }
   FLUX_HD Place where(Rows rows) const { return {rank, rows.first, rows.count}; }
+  FLUX_HD constexpr bool waits() const { return true; }
   /// All of `rows`, in slice `slice` of k, may be read once this returned true.
   FLUX_HD bool wait(Rows rows, int slice) const {
-    Seen nothing;
-    return wait(rows, slice, nothing);
-  }
-  /// The same, without looking again at words that `seen` remembers.
-  FLUX_HD bool wait(Rows rows, int slice, Seen& seen) const {
     if (planted(Bug::kNoWait)) return true;
     return each_band(layout.shards, rows, [&](Place band, int64_t first) {
       if (band.rank == rank) return true;
-      for (int64_t t = quotient(band.row, layout.comm_rows); t * layout.comm_rows < band.row + band.rows; ++t) {
-        int64_t const index = layout.index(band.rank, t, slice);
-        if (index < 64 && seen.words >> index & 1) continue;
-        seen.fresh = true;
-        if (!await(words + index, goal, watch, Awaited::kRows, band.rank, first)) return false;
-        if (index < 64) seen.words |= uint64_t{1} << index;
-      }
+      for (int64_t t = quotient(band.row, layout.comm_rows); t * layout.comm_rows < band.row + band.rows; ++t)
+        if (!await(words + layout.index(band.rank, t, slice), goal, watch, Awaited::kRows, band.rank, first))
+          return false;
       return true;
     });
   }
@@ -79,6 +66,7 @@ struct Remote {
 
   FLUX_HD constexpr Shards slices() const { return {k, 1, 1}; }
   FLUX_HD Place where(Rows rows) const { return shards.band(rows); }
+  FLUX_HD constexpr bool waits() const { return true; }
   FLUX_HD bool wait(Rows rows, int) const {
     int const owner = shards.owner(rows.first);
     return owner == rank || await(words + owner, goal, watch, Awaited::kRows, owner, rows.first);

@@ -1,14 +1,14 @@
 #pragma once
-// The one loop. Load, multiply, store: one after another, or each in a role of its own.
+// The one loop. Wait, load, multiply, store, announce: one after another, or each in a role of its own.
 //
 // An engine gives
-//   kRoles                       whether load, multiply and store run side by side
-//   roles(start, load, multiply, store, announce)   with kRoles: begins a walk by start() in each role and hands it to
-//                                the role
+//   kRoles                       whether the five run side by side
+//   roles(start, wait, load, multiply, store, announce)   with kRoles: begins a walk by start() in each role and hands
+//                                it to the role
 //   first(), stride()            which tiles of the schedule are this worker's
 //   timed(phase, tile, f)        runs f, and keeps its times where a timeline is asked for
-//   ahead(tile, k)               may ask for the weights of a range of k, before the rows are waited for
-//   check(ok)                    takes note of a wait that failed; true: go on
+//   admit(ok)                    the gate's next wait has ended, well or not: load() may go on; true: go on
+//   check(ok)                    takes note of a route's wait that failed; true: go on
 //   load(place, tile, k)         brings the rows at `place` and their weights, for a range of k
 //   multiply(tile, k)            accumulates
 //   store(place, skip, tile, w)  writes the accumulators, from the tile's row `skip` on, as `w` says
@@ -53,12 +53,19 @@ FLUX_HD void run(Engine& engine, Schedule const& order, Gate const& gate, Route 
     for (; walk; ++walk)
       if (!act(*walk)) return;
   };
-  auto load = [&](Tile tile, int s) {
-    Rows const k{slices.begin(s), slices.size(s)};
-    engine.ahead(tile, k);
-    bool const ok = engine.timed(Phase::kWait, tile, [&] { return engine.check(gate.wait(tile.range(), s)); });
-    if (ok) engine.load(gate.where(tile.range()), tile, k);
-    return ok;
+  auto each_slice = [&](Walk walk, auto&& act) {
+    each(walk, [&](Tile tile) {
+      for (int s = 0; s < slices.ranks; ++s) act(tile, s);
+      return true;
+    });
+  };
+  auto k_of = [&](int s) { return Rows{slices.begin(s), slices.size(s)}; };
+  auto wait = [&](Tile tile, int s) {
+    return engine.timed(Phase::kWait, tile, [&] { return engine.admit(gate.wait(tile.range(), s)); });
+  };
+  auto load = [&](Tile tile, int s) { engine.load(gate.where(tile.range()), tile, k_of(s)); };
+  auto multiply = [&](Tile tile, Rows k) {
+    return engine.timed(Phase::kMaths, tile, [&] { return engine.multiply(tile, k), true; });
   };
   auto store = [&](Tile tile) {
     return engine.timed(Phase::kStore, tile, [&] { return store_tile(engine, route, tile); });
@@ -68,18 +75,12 @@ FLUX_HD void run(Engine& engine, Schedule const& order, Gate const& gate, Route 
     engine.roles(
         start,
         [&](Walk const& walk) {
-          each(walk, [&](Tile tile) {
-            for (int s = 0; s < slices.ranks; ++s) load(tile, s);
-            return true;
-          });
+          if (gate.waits()) each_slice(walk, wait);
         },
-        [&](Walk const& walk) {
-          each(walk, [&](Tile tile) {
-            return engine.timed(Phase::kMaths, tile, [&] {
-              return engine.multiply(tile, Rows{0, slices.total}), true;
-            });
-          });
-        },
+        [&](Walk const& walk) { each_slice(walk, load); },
+        [&](Walk const& walk) { each(walk, [&](Tile tile) {
+                                  return multiply(tile, {0, slices.total});
+                                }); },
         [&](Walk const& walk) { each(walk, store); },
         [&](Walk const& walk) {
           if (route.announces()) each(walk, announce);
@@ -87,10 +88,9 @@ FLUX_HD void run(Engine& engine, Schedule const& order, Gate const& gate, Route 
   } else {
     each(start(), [&](Tile tile) {
       for (int s = 0; s < slices.ranks; ++s) {
-        if (!load(tile, s)) return false;
-        engine.timed(Phase::kMaths, tile, [&] {
-          return engine.multiply(tile, Rows{slices.begin(s), slices.size(s)}), true;
-        });
+        if (!wait(tile, s)) return false;
+        load(tile, s);
+        multiply(tile, k_of(s));
       }
       return store(tile) && (!route.announces() || announce(tile)) && engine.check(true);
     });

@@ -55,7 +55,7 @@ struct Announcer {
   FLUX_HD bool last(Place band) const {
     Word* const count = counts + bands.index(band.rank, bands.index(band));
     if (count_up(count) + 1 != static_cast<Word>(tiles_n)) return false;
-    store_release(count, 0);
+    *count = 0;  // covered by the release of the band's word
     return true;
   }
   FLUX_HD void tell(int rank, int source, Place band) const {

@@ -67,11 +67,16 @@ struct Schedule {
     return static_cast<uint32_t>(quotient(r.rows + block_m - 1, block_m));
   }
 
-  constexpr void append(int64_t row, int64_t rows) {
-    int64_t const tiles = (rows + block_m - 1) / block_m * tiles_n;
-    run[runs].row = row, run[runs].rows = rows;
-    run[runs + 1].start = run[runs].start + tiles;
-    ++runs;
+  /// Rows for the last run, where they lie right behind it and it is lower than `least` tile rows, or else for a new
+  /// one.
+  constexpr void append(int64_t row, int64_t rows, int least = 0) {
+    Run* last = runs > 0 ? &run[runs - 1] : nullptr;
+    if (!last || last->row + last->rows != row || last->rows >= int64_t{1} * least * block_m) {
+      last = &run[runs++];
+      last->row = row, last->rows = 0;
+    }
+    last->rows += rows;
+    run[runs].start = last->start + int64_t{1} * tiles_m(*last) * tiles_n;
   }
 };
 
@@ -129,9 +134,11 @@ class Walk {
 enum class Tiling { kAcross, kWithin };
 
 /// The schedule of rank `rank`. AG visits a straddling tile when the later of its shards has arrived, RS when the
-/// earlier of its owners is due.
+/// earlier of its owners is due. `together`: RS visits the others' shards side by side until they are so many tile rows
+/// high. A run of one tile row reads all weights for it alone, and no owner has all its slots before the own shard's
+/// turn anyway.
 constexpr Schedule arrange(Order order, Tiling tiling, Shards const& shards, int block_m, int tiles_n, int band,
-                           int rank) {
+                           int rank, int together = 0) {
   Schedule s;
   s.block_m = block_m, s.tiles_n = tiles_n, s.band = band < 1 ? 1 : band;
   int const ranks = shards.ranks;
@@ -144,8 +151,9 @@ constexpr Schedule arrange(Order order, Tiling tiling, Shards const& shards, int
   }
   for (int p = 0; p < ranks; ++p) {
     int64_t from = -1;  // consecutive tile rows of position p make one run
+    int const least = order == Order::kRotated && tiling == Tiling::kAcross && p + 1 < ranks ? together : 0;
     auto close = [&](int64_t end) {
-      if (from >= 0) s.append(from, end - from);
+      if (from >= 0) s.append(from, end - from, least);
       from = -1;
     };
     if (tiling == Tiling::kWithin) {

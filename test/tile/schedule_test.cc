@@ -35,17 +35,17 @@ struct Case {
   Order order;
   Tiling tiling;
   Shards shards;
-  int block_m, tiles_n, band, rank;
+  int block_m, tiles_n, band, rank, together = 0;
 };
 
 std::ostream& operator<<(std::ostream& out, Case const& c) {
   return out << "order " << int(c.order) << " tiling " << int(c.tiling) << " m=" << c.shards.total
              << " ranks=" << c.shards.ranks << " block=" << c.block_m << " tiles_n=" << c.tiles_n << " band=" << c.band
-             << " rank=" << c.rank;
+             << " rank=" << c.rank << " together=" << c.together;
 }
 
 void check(Case const& c) {
-  Schedule const s = arrange(c.order, c.tiling, c.shards, c.block_m, c.tiles_n, c.band, c.rank);
+  Schedule const s = arrange(c.order, c.tiling, c.shards, c.block_m, c.tiles_n, c.band, c.rank, c.together);
   ASSERT_LE(s.runs, Schedule::kMaxRuns) << c;
   std::vector<uint8_t> seen(c.shards.total * c.tiles_n);
   int hint = 0, previous = 0;
@@ -60,7 +60,8 @@ void check(Case const& c) {
       uint8_t& visits = seen[row * c.tiles_n + t.n];
       ASSERT_EQ(visits++, 0) << c << ": row " << row << " of column block " << t.n << " comes twice";
     }
-    int const turn = due(c.order, c.shards, t, c.rank);
+    int turn = due(c.order, c.shards, t, c.rank);
+    if (c.together > 0) turn = turn == c.shards.ranks - 1;  // the others' in any order, the own last
     ASSERT_GE(turn, previous) << c << ": tile " << i << " comes late";
     previous = turn;
   }
@@ -87,6 +88,23 @@ TEST(Schedule, VisitsEveryElementOnceWhateverTheBand) {
         check({order, Tiling::kAcross, {211, 4, 1}, 8, tiles_n, band, 2});
         if (testing::Test::HasFatalFailure()) return;
       }
+}
+
+// Seven shards of two tile rows, rank 2's own last: four tile rows at a time, but no run goes round the end.
+constexpr Schedule kTogether = arrange(Order::kRotated, Tiling::kAcross, {28, 7, 1}, 2, 3, 8, 2, 4);
+static_assert(kTogether.runs == 4 && kTogether.size() == 42);
+static_assert(kTogether.run[0].row == 12 && kTogether.run[1].row == 20 && kTogether.run[2].row == 0 &&
+              kTogether.run[3].row == 8);
+static_assert(kTogether.run[1].start == 12 && kTogether.run[2].start == 24 && kTogether.run[3].start == 36);
+
+TEST(Schedule, LowShardsMayBeVisitedTogether) {
+  for (int64_t m : swept_rows())
+    for (int ranks : {1, 2, 3, 8, 16})
+      for (int block : swept_blocks())
+        for (int together : {1, 2, 5, 100}) {
+          check({Order::kRotated, Tiling::kAcross, {m, ranks, 1}, block, 3, 4, ranks / 2, together});
+          if (testing::Test::HasFatalFailure()) return;
+        }
 }
 
 // The first tile of AG holds own rows alone where any tile does; the last of RS ends with own rows.

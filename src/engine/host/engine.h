@@ -43,8 +43,7 @@ class Engine {
   }
 
   bool check(bool ok) { return ok_ = ok_ && ok; }
-
-  void ahead(Tile, Rows) {}
+  bool admit(bool ok) { return check(ok); }
 
   // The rows and their weights are used where they lie if they need no conversion.
   void load(Place from, Tile tile, Rows k) {

@@ -1,6 +1,6 @@
 #pragma once
-// One Hopper block: a loader, maths warpgroups, a storer and an announcer run the loop of src/tile side by side.
-// docs/engines.md draws it.
+// One Hopper block: a gatekeeper, a loader, maths warpgroups, a storer and an announcer run the loop of src/tile side
+// by side. docs/engines.md draws it.
 #include <cutlass/arch/reg_reconfig.h>
 
 #include "engine/sm90/loader.h"
@@ -15,9 +15,8 @@ class Engine {
  public:
   static constexpr bool kRoles = true;
 
-  __device__ Engine(Operands const& operands, Watch const* watch, Seen& seen, Shared<S>& shared)
+  __device__ Engine(Operands const& operands, Watch const* watch, Shared<S>& shared)
       : shared_(shared),
-        seen_(seen),
         watch_(watch),
         loader_(operands, shared),
         maths_(operands, shared),
@@ -28,8 +27,9 @@ class Engine {
   __device__ int stride() const { return gridDim.x / S::kCluster; }
 
   // Each role works out its first tile before the block meets: that hides what the parameters take to arrive.
-  template <class Start, class Load, class Multiply, class Store, class Announce>
-  __device__ void roles(Start&& start, Load&& load, Multiply&& multiply, Store&& store, Announce&& announce) {
+  template <class Start, class Wait, class Load, class Multiply, class Store, class Announce>
+  __device__ void roles(Start&& start, Wait&& wait, Load&& load, Multiply&& multiply, Store&& store,
+                        Announce&& announce) {
     constexpr int kMaths = S::kGroups * 128;
     shared_.init();
     if (threadIdx.x >= kMaths) {
@@ -38,12 +38,13 @@ class Engine {
       meet();
       if (threadIdx.x == kMaths) load(walk);
       __syncwarp();
-      part();  // storer and announcer touch no other block: they part before they begin
+      part();  // the others touch no other block: they part before they begin
       if (storer_.takes_part(threadIdx.x - kMaths - 32)) {
         store(walk);
         storer_.settle();
       }
       if (threadIdx.x == kMaths + 64) announce(walk);
+      if (threadIdx.x == kMaths + 96) wait(walk);
       __syncwarp();
     } else {
       if constexpr (S::kGroups == 2) cutlass::arch::warpgroup_reg_alloc<S::config.registers_of_maths()>();
@@ -61,30 +62,35 @@ class Engine {
     return f();
   }
 
-  /// After a wait: what it acquired is ordered before the bulk loads to come. A wait that failed, or a world that
-  /// ended, poisons what is stored from now on; the roles go on in step.
+  /// A wait that failed, or a world that ended, poisons what is stored from now on; the roles go on in step.
   __device__ bool check(bool ok) {
-    if (!watch_ || !seen_.fresh) return true;
-    seen_.fresh = false;
-    if (!ok || aborted(*watch_)) *const_cast<int volatile*>(&shared_.poisoned) = 1;
+    if (!ok) *const_cast<int volatile*>(&shared_.poisoned) = 1;
+    return true;
+  }
+  /// What the wait acquired is ordered before the bulk loads that the loader issues once it knows.
+  __device__ bool admit(bool ok) {
+    check(ok && !aborted(*watch_));
     ptx::fence_bulk_loads();
+    shared_.admitted.advance_to(++admitted_);
     return true;
   }
 
-  __device__ void ahead(Tile tile, Rows k) {
-    if (watch_) loader_.ahead(tile, k);
+  /// Where the rows may be late the weights are asked for first, as far as stages are free.
+  __device__ void load(Place from, Tile tile, Rows k) {
+    if (watch_) {
+      loader_.ahead(tile, k);
+      shared_.admitted.await(++loaded_);
+    }
+    loader_.load(from, tile, k);
   }
-  __device__ void load(Place from, Tile tile, Rows k) { loader_.load(from, tile, k); }
   __device__ void multiply(Tile tile, Rows k) { maths_.multiply(tile, k); }
   __device__ void store(Place to, int skip, Tile, Write write) { storer_.store(to, skip, write); }
   __device__ void finish(Tile tile, bool announced) { storer_.finish(tile, announced); }
 
   template <class F>
   __device__ void publish(F&& announce) {
-    shared_.performed.wait(phase_);  // acquires what the storer's thread saw written: a release here covers it
+    shared_.performed.await(++published_);
     announce();
-    shared_.told.arrive();
-    phase_ ^= 1;
   }
 
  private:
@@ -101,12 +107,11 @@ class Engine {
   }
 
   Shared<S>& shared_;
-  Seen& seen_;          // by the loader
   Watch const* watch_;  // of a gate that waits, otherwise null
   Loader<S> loader_;
   Maths<S> maths_;
   Storer<S> storer_;
-  uint32_t phase_ = 0;  // of the announcer's next tile
+  uint32_t admitted_ = 0, loaded_ = 0, published_ = 0;  // by gatekeeper, loader, announcer
 };
 
 }  // namespace flux::sm90

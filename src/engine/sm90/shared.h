@@ -1,20 +1,23 @@
 #pragma once
 // The shared memory of a block, and the barriers at which its roles meet:
 //
-//   full[stage]          loader -> maths   both operand tiles of this k step have landed       (1 arrival, and the
-//   bytes) empty[stage]         maths -> loader   every group that reads this stage, in every block that our multicast
-//   writes
-//                                          to, is done with it                                 (1 a group and block)
-//   ready[ring][slot]    maths -> storer   a 64-row chunk lies in the slot                     (4 warps)
-//   drained[ring][slot]  storer -> maths   the store has read that chunk                       (1)
-//   performed            storer -> announcer   all stores of the next tile are performed       (1)
-//   told                 announcer -> storer   that tile is announced                          (1)
-//   issued[group]        maths -> maths    ping-pong: the other group has issued all of its tile       (4 warps)
+//   full[stage]          loader -> maths   both operand tiles of this k step have landed (1 arrival, and the bytes)
+//   empty[stage]         maths -> loader   every group that reads this stage, in every block that our multicast writes
+//                                          to, is done with it (1 a group and block)
+//   ready[ring][slot]    maths -> storer   a 64-row chunk lies in the slot (4 warps)
+//   drained[ring][slot]  storer -> maths   the store has read that chunk (1)
+//   issued[group]        maths -> maths    ping-pong: the other group has issued all of its tile (4 warps)
 //   staged[group]        maths -> maths    ping-pong: the other group has handed its tile to the storer (4 warps)
+//
+// and counts, where one role may run ahead of the other:
+//
+//   admitted             gatekeeper -> loader  tiles, or slices of k of them, whose rows may be read
+//   performed            storer -> announcer   tiles whose stores are performed
 #include <cutlass/arch/barrier.h>
 
 #include <cute/arch/cluster_sm90.hpp>
 
+#include "engine/ptx/progress.h"
 #include "engine/sm90/config.h"
 #include "tile/place.h"
 
@@ -55,9 +58,9 @@ struct Shared {
   ByteBarrier full[S::kStages];
   Barrier empty[S::kStages];
   Barrier ready[S::kRings][S::kSlots], drained[S::kRings][S::kSlots];
-  Barrier performed, told;
   Barrier issued[2], staged[2];
   Band bands[kMaxRanks];
+  ptx::Progress admitted, performed;
   int poisoned;  // a wait failed: what is stored from now on is NaN
 
   /// By all threads, before the block (or cluster) meets: each sets up a few barriers.
@@ -66,8 +69,7 @@ struct Shared {
     if (i < S::kStages) full[i].init(1), empty[i].init(S::kReaders * S::kCluster);
     if (i >= 32 && i < 32 + S::kRings * S::kSlots) ready[0][i - 32].init(4), drained[0][i - 32].init(1);
     if (i >= 64 && i < 66) issued[i - 64].init(4), staged[i - 64].init(4);
-    if (i == 96) performed.init(1), told.init(1);
-    if (i == 0) poisoned = 0;
+    if (i == 0) poisoned = 0, admitted.count = performed.count = 0;
     cutlass::arch::fence_barrier_init();  // visible to the cluster and to bulk copies after the meeting
   }
 };

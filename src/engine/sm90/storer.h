@@ -67,9 +67,7 @@ class Storer {
     pending_ = false;
     if (!leads()) return;
     ptx::await_bulk_stores<kYounger>();
-    shared_.told.wait(phase_ ^ 1);  // of the tile before
-    shared_.performed.arrive();
-    phase_ ^= 1;
+    shared_.performed.advance_to(++performed_);
   }
 
  private:
@@ -164,8 +162,8 @@ class Storer {
   int bands_ = 0, in_flight_ = 0;
   int oldest_ = 0;  // slot of the oldest store in flight, rings side by side
   Ring<S::kSlots> slot_;
-  bool pending_ = false;  // the last tile is yet to be handed to the announcer
-  uint32_t phase_ = 0;    // of the tile handed over next
+  bool pending_ = false;    // the last tile is yet to be handed to the announcer
+  uint32_t performed_ = 0;  // tiles handed over
 };
 
 }  // namespace flux::sm90
