@@ -40,11 +40,13 @@ inline double cost(Config const& config, int64_t m, int64_t n, int64_t k, int pr
 
 /// The cheapest row. `n` counts gate and up where gated.
 inline Choice choose(int64_t m, int64_t n, int64_t k, WeightLayout layout, bool gated, int processors) {
+  constexpr double kOddWidth = 0.12;  // column-major weights are read more slowly in an odd number of 8 columns
   Choice best;
   for (int row = 0; row < kConfigs; ++row) {
     Config const& config = kTable[row];
     if (gated && !config.gateable(layout)) continue;
-    double const c = cost(config, m, n, k, processors);
+    bool const odd = layout == WeightLayout::kInOut && config.block_n % 16 != 0;
+    double const c = cost(config, m, n, k, processors) * (odd ? 1 + kOddWidth : 1);
     if (best.cost == 0 || c < best.cost) best.row = row, best.cost = c;
   }
   return best;
