@@ -1,0 +1,111 @@
+"""The figures of README.md and docs/engines.md are those of the result files they name."""
+
+import json
+import re
+from math import exp, log
+
+import pytest
+from repository import ROOT, text
+
+WORKLOADS = {
+    "GPT-3 fc1 (AG)": "gpt3-fc1", "GPT-3 fc2 (RS)": "gpt3-fc2", "Llama 70B gate+up (AG)": "l70b-gateup",
+    "Llama 70B down (RS)": "l70b-down", "AG+GEMM 4096 × 4096": "host-ag", "GEMM+RS 4096 × 4096": "host-rs",
+    "MiniLM up (AG)": "minilm-up", "MiniLM down (RS)": "minilm-down"}
+
+
+def rows_of(path):
+    return json.loads(text(path))["rows"]
+
+
+def table_after(document, heading_cell):
+    """The cells of the first table with that title over its first column, a list a line, titles first."""
+    lines = document.splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith(f"| {heading_cell} |"))
+    table = []
+    for line in lines[start:]:
+        if not line.startswith("|"):
+            break
+        table.append([cell.strip() for cell in line.strip("|").split("|")])
+    return [table[0]] + table[2:]
+
+
+def one(rows, **wanted):
+    found = [row for row in rows if all(row[field] == value for field, value in wanted.items())]
+    assert len(found) == 1, wanted
+    return found[0]
+
+
+def test_the_gemm_table():
+    readme = text("README.md")
+    path = re.search(r"From `(bench/results/[^`]*gemm\.json)`", readme).group(1)
+    _, *lines = table_after(readme, "layer")
+    assert len(lines) >= 6
+    for layer, m, *cells in lines:
+        methods = ("cublaslt", "cutlass", "flux", "flux_open")
+        times = [one(rows_of(path), workload=WORKLOADS[layer], m=int(m), tp=8, method=method)["total_us"]
+                 for method in methods]
+        assert cells == [f"{time:.0f}" for time in times], f"{layer} m={m}"
+
+
+def test_the_host_table():
+    readme = text("README.md")
+    path = re.search(r"From `(bench/results/[^`]*host\.json)`", readme).group(1)
+    _, *lines = table_after(readme, "workload")
+    assert len(lines) >= 4
+    for layer, m, ranks, *cells in lines:
+        problem = {"workload": WORKLOADS[layer], "m": int(m), "tp": int(ranks)}
+        flux, none = (one(rows_of(path), method=method, **problem) for method in ("flux", "none"))
+        times = [flux["gemm_us"], none["total_us"], flux["total_us"]]
+        assert cells == [f"{time / 1e3:.0f}" for time in times] + [f"{flux['efficiency']:.2f}"], f"{layer} m={m}"
+
+
+def core_gemms(path):
+    """(m, op, times by method) of each core GEMM with weights [out,in]."""
+    core = {w["name"]: w["op"] for w in json.loads(text("bench/workloads.json"))["workloads"] if w["tier"] == "core"}
+    problems = {}
+    for row in rows_of(path):
+        if row["workload"] in core and row["weight"] == "[out,in]" and row["variant"] == "":
+            key = (row["m"], core[row["workload"]], row["workload"], row["tp"])
+            problems.setdefault(key, {})[row["method"]] = row["total_us"]
+    return [(key[0], key[1], times) for key, times in problems.items()]
+
+
+def mean(values):
+    values = list(values)
+    return exp(sum(map(log, values)) / len(values))
+
+
+@pytest.fixture
+def engines():
+    page = text("docs/engines.md")
+    path = re.search(r"`(bench/results/[^`]*gemm\.json)`", page).group(1)
+    return page, core_gemms(path)
+
+
+def test_speed_against_cublaslt(engines):
+    page, gemms = engines
+    large = [times for m, _, times in gemms if m >= 1024]
+    small = [times for m, _, times in gemms if m == 512]
+    for label, group in (("m ≥ 1024", large), ("m = 512", small)):
+        ours = [times["cublaslt"] / times["flux"] for times in group]
+        stock = [times["cublaslt"] / times["cutlass"] for times in group]
+        line = f"| {label}, {len(group)} GEMMs | {mean(ours):.3f}, least {min(ours):.3f} | {mean(stock):.3f} |"
+        assert line in page
+    assert f"the best cuBLASLt proposal is {mean(t['cublaslt'] / t['flux'] for t in large):.3f}" in text("README.md")
+
+
+def test_what_fusion_costs(engines):
+    page, gemms = engines
+    for name, op in (("AG+GEMM", "ag_gemm"), ("GEMM+RS", "gemm_rs")):
+        cost = [times["flux_open"] / times["flux"] for m, of, times in gemms if m >= 1024 and of == op]
+        _, *lines = table_after(page, "operator")
+        line = next(cells for cells in lines if cells[0].startswith(f"{name}, {len(cost)} GEMMs"))
+        assert line[2] == f"{mean(cost):.3f}"
+        assert line[3].split(" ")[0] == str(sum(c <= 1.02 for c in cost))
+        assert line[4].startswith(f"{max(cost):.3f}")
+
+
+def test_every_named_result_file_is_there():
+    for page in ["README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]:
+        for path in re.findall(r"bench/results/[\w.-]+\.json", text(page)):
+            assert (ROOT / path).is_file(), f"{page} names {path}"
