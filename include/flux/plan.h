@@ -40,13 +40,14 @@ struct Plan {
   bool wide_slots = false;  ///< partial sums travel in fp32 whatever the dtype
   Shots shots = Shots::kTwoShot;
   int buffers = 2;  ///< of shared memory, used in turn; with 1 a call begins when every rank has ended the one before
+  int spare = 0;    ///< multiprocessors that a GPU's GEMMs leave free: 2 where operators run side by side on one GPU
   int lane = 0;     ///< operators called side by side, each in a thread or stream of its own, take lanes of their own
 
   bool operator==(Plan const&) const = default;
 };
 
 /// `fused=yes order=follow tile=auto band=auto workers=1 transport=push path=direct comm_rows=shard k_slices=1
-/// route=push store=tensor slots=dtype shots=two buffers=2 lane=0`
+/// route=push store=tensor slots=dtype shots=two buffers=2 spare=0 lane=0`
 std::string to_string(Plan const& plan);
 
 /// Reads such a line; what it does not name keeps `base`'s value. Throws `Error{kInvalid}` naming the word and what is

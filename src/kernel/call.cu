@@ -5,8 +5,7 @@
 namespace flux {
 namespace {
 
-// One warp, and for what waits before a GEMM no more than 32 registers: such a kernel finds room beside a block of the
-// engines, so that two operators whose GEMMs begin in different order on two ranks do not wait for each other.
+// One warp: it finds room on any multiprocessor that no GEMM holds.
 constexpr int kThreads = 32;
 
 /// The peer that this thread speaks to, -1: none.

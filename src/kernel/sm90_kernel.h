@@ -6,7 +6,7 @@
 namespace flux::sm90 {
 
 template <class S>
-__global__ void __maxnreg__(Config::kRegisters)
+__global__ void __launch_bounds__(S::config.threads(), 1)
     fused_gemm(__grid_constant__ Operands const operands, __grid_constant__ Schedule const order,
                __grid_constant__ AnyGate const gate, __grid_constant__ AnyRoute const route) {
   extern __shared__ __align__(1024) unsigned char shared[];

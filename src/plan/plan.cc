@@ -101,6 +101,7 @@ std::vector<Knob> const& knobs() {
       choice<bool>("slots", "dtype, fp32", &Plan::wide_slots, {{"dtype", false}, {"fp32", true}}),
       choice<Shots>("shots", "one, two", &Plan::shots, {{"one", Shots::kOneShot}, {"two", Shots::kTwoShot}}),
       number("buffers", "1 or 2", 1, 2, &Plan::buffers),
+      number("spare", "0 to 64 multiprocessors", 0, 64, &Plan::spare),
       number("lane", "0 to 7", 0, 7, &Plan::lane),
   };
   return all;

@@ -197,6 +197,7 @@ TEST(Arguments, OfConstruction) {
       {"negative communication tile", 16, 16, [](Plan& p) { p.comm_rows = -4; }, {"comm_rows=-4", "from 1"}},
       {"no such band", 16, 16, [](Plan& p) { p.band = -1; }, {"band=-1", "1 to 1024"}},
       {"no buffers", 16, 16, [](Plan& p) { p.buffers = 0; }, {"buffers=0", "1 or 2"}},
+      {"no such spare", 16, 16, [](Plan& p) { p.spare = -1; }, {"spare=-1", "0 to 64"}},
       {"no such lane", 16, 16, [](Plan& p) { p.lane = 8; }, {"lane=8", "0 to 7"}},
       {"no such route", 16, 16, [](Plan& p) { p.route = static_cast<RouteKind>(9); }, {"route=?", "push"}},
       {"no such store", 16, 16, [](Plan& p) { p.store = static_cast<StoreKind>(9); }, {"store=?", "tensor, bulk"}},

@@ -50,12 +50,9 @@ struct Config {
     return block_n / 2 % chunk_n == 0 && cluster_n == 1 && !(ping_pong && block_n > 144) &&
            (layout == WeightLayout::kOutIn || block_n % 128 == 0);
   }
-  /// Registers of a thread when a block starts, and after the maths have taken theirs: what the accumulators take and
-  /// some forty. A quarter of a processor then has room for one more warp of 32 registers a thread, so that the kernel
-  /// that begins another call finds a place beside a GEMM that waits (docs/protocol.md).
-  static constexpr int kRegisters = 160;
+  /// Registers of a thread, out of 64512 of a block: the maths need what the accumulators take and some forty.
   constexpr int registers_of_maths() const { return 208; }
-  constexpr int registers_beside() const { return 3 * kRegisters - 2 * registers_of_maths(); }
+  constexpr int registers_beside() const { return 504 - 2 * registers_of_maths(); }
 };
 
 inline constexpr Config kTable[] = {

@@ -56,7 +56,7 @@ sm90::Launch GpuGather::launch_of(Linear const& linear, Way const& way, Tensor c
   Tiles const tiles = choose_tiles(plan, way.m, n, shape.k, linear.layout, linear.gated, *team.gpu());
   Shards const& shards = way.layout.shards;
   sm90::Launch l;
-  l.config = tiles.row, l.blocks = team.gpu()->shared() ? team.gpu()->processors() : 0;
+  l.config = tiles.row, l.blocks = gemm_blocks(plan, *team.gpu());
   l.weight = linear.weight, l.layout = linear.layout, l.bias = linear.bias;
   l.activation = linear.activation, l.gated = linear.gated;
   l.a_stride = shape.k, l.c_stride = linear.out.stride, l.store = plan.store;

@@ -58,7 +58,7 @@ void GpuPartialSums::run(GpuChannel& channel, Call const& call, int64_t m, Tenso
   Traffic const t = traffic(channel, call, m, tiles.config().tile_m());
 
   sm90::Launch l;
-  l.config = tiles.row, l.blocks = team_.gpu()->shared() ? team_.gpu()->processors() : 0;
+  l.config = tiles.row, l.blocks = gemm_blocks(plan_, *team_.gpu());
   l.a.base[rank] = x.data, l.a_stride = x.stride;
   l.weight = weight, l.layout = layout;
   for (int p = 0; p < ranks; ++p) l.c.base[p] = t.slots.at(p);

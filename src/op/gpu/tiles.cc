@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "engine/sm90/choose.h"
 #include "kernel/sm90.h"
 
@@ -22,6 +24,11 @@ Tiles choose_tiles(Plan const& plan, int64_t m, int64_t n, int64_t k, WeightLayo
   }
   throw Error(ErrorKind::kUnsupported, fmt::format("tile={}x{} is none of this GPU's{}: auto{}", plan.block_m,
                                                    plan.block_n, gated ? " for a gated layer" : "", known));
+}
+
+int gemm_blocks(Plan const& plan, Gpu const& gpu) {
+  if (!gpu.shared() && plan.spare == 0) return 0;
+  return std::max((gpu.processors() - plan.spare) / 2 * 2, 2);  // whole clusters
 }
 
 void prepare_tiles(Plan const& plan, DType dtype) {

@@ -16,6 +16,10 @@ struct Tiles {
 /// Error{kUnsupported} for a tile that is not in the table.
 Tiles choose_tiles(Plan const& plan, int64_t m, int64_t n, int64_t k, WeightLayout layout, bool gated, Gpu const& gpu);
 
+/// The most blocks of a GEMM, 0: as many as the GPU holds. A shared GPU, and one where operators run side by side, has
+/// room for others: what begins a call must never wait for a GEMM that waits.
+int gemm_blocks(Plan const& plan, Gpu const& gpu);
+
 /// Loads the kernels that this plan may choose.
 void prepare_tiles(Plan const& plan, DType dtype);
 
