@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 #include "bench/gemm/cublaslt.h"
@@ -119,8 +120,9 @@ class Subject {
       must(cudaMemset(out.data(), 0xff, out.bytes()));
       fused(stream);  // as it is timed: own rows may be read elsewhere
       must(cudaStreamSynchronize(stream));
-      error = std::max(error, error_of(p, gathered.data(), weight.data(), l.bias.data, out.data(), rows));
-      if (std::isnan(error)) return error;
+      double const timed = error_of(p, gathered.data(), weight.data(), l.bias.data, out.data(), rows);
+      if (std::isnan(error) || std::isnan(timed)) return NAN;
+      error = std::max(error, timed);
       return same(static_cast<char*>(gathered.data()) + own.begin * p.k * 2, own_x()) ? error : INFINITY;
     }
     Buffer zeros(p.m * p.rank_k() * 2);

@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(kThreads, 4) add_up(__grid_constant__ SlotSum 
   // Blocks share a band, so that a few late words hold back few of them: block b takes every gridDim-th row.
   for (int b = 0; b < bands; ++b) {
     Place const band = s.bands.place(s.owner, b);
-    bool ok = true;
+    bool ok = !s.watch.abort.at(s.watch.rank) || !aborted(s.watch);
     if (int const source = threadIdx.x; s.words && source < s.sources)
       ok = await(s.words + s.bands.index(source, b), s.goal, s.watch, Awaited::kPartial, source, band.row);
     bool const whole = __syncthreads_and(ok);  // and what those threads acquired is visible to the block

@@ -1,5 +1,6 @@
 #include "op/partial_sums.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace flux {
@@ -26,7 +27,9 @@ BandWords PartialSums::bands(int64_t m, int ranks, int block_m, Way way) {
 
 int64_t PartialSums::words(int64_t max_m, int ranks, Plan const& plan, Way way) {
   constexpr int kLeastTile = 64;  // of those that engines choose
-  return int64_t{1} * ranks * bands(max_m, ranks, plan.block_m > 0 ? plan.block_m : kLeastTile, way).most();
+  int const tiled = bands(max_m, ranks, plan.block_m > 0 ? plan.block_m : kLeastTile, way).most();
+  int const whole = bands(1, ranks, 1, way).most();  // where an owner's rows go in one piece, whatever m is
+  return int64_t{1} * ranks * std::max(tiled, whole);
 }
 
 int64_t PartialSums::data_bytes(int64_t max_m, int64_t n, DType dtype, int ranks, Plan const& plan, Way way) {

@@ -21,6 +21,7 @@ class GpuGather final : public GatherOperator {
         channel(team, fmt::format("ag_gemm m<={} k={} {}", s.max_m, s.k, name(s.dtype)),
                 most_arrival_words(s.max_m, s.k, team.size(), kSliceUnit, p) + team.size(),
                 s.max_m * s.k * size_of(s.dtype), p) {
+    require(s.k % 8 == 0, "k is {}; on GPUs it is a multiple of 8", s.k);
     prepare_tiles(plan, s.dtype);
   }
 
@@ -59,7 +60,7 @@ sm90::Launch GpuGather::launch_of(Linear const& linear, Way const& way, Tensor c
   l.config = tiles.row, l.blocks = gemm_blocks(plan, *team.gpu());
   l.weight = linear.weight, l.layout = linear.layout, l.bias = linear.bias;
   l.activation = linear.activation, l.gated = linear.gated;
-  l.a_stride = shape.k, l.c_stride = linear.out.stride, l.store = plan.store;
+  l.a_stride = shape.k, l.c_stride = packed(linear.out).stride, l.store = plan.store;
   for (int p = 0; p < team.size(); ++p)
     l.a.base[p] = way.buffer.at(p) + (way.in_place ? shards.begin(p) * shape.k * size_of(shape.dtype) : 0);
   l.c.base[way.rank] = linear.out.data;
@@ -69,12 +70,10 @@ sm90::Launch GpuGather::launch_of(Linear const& linear, Way const& way, Tensor c
   l.route = Keep{way.rank, way.m};
   if (way.in_place) {
     l.gate = Remote{way.rank, shards, shape.k, way.readable(), way.call.digest, way.call.watch};
-  } else if (plan.fused) {
+  } else {  // also where all rows have come: a call that failed shows in the output
     Arrival arrival{way.rank, way.layout, way.words.at(way.rank), way.call.digest, way.call.watch};
     if (way.own_apart) arrival.own = (way.rank + 1) % kMaxRanks, l.a.base[arrival.own] = x.data;
     l.gate = arrival;
-  } else {
-    l.gate = Open{way.rank, shape.k};
   }
   return l;
 }
@@ -127,7 +126,7 @@ void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears,
   bool const pushes = plan.transport == Transport::kPush;
   // Tiles read our own rows from x, unless others read them too or a tile would need them beside other rows. All tiles
   // of one height divide those of a lower one.
-  way.own_apart = tallest > 0 && pushes && plan.fused && !gathered && x.stride == shape.k && x.rows > 0 &&
+  way.own_apart = tallest > 0 && pushes && plan.fused && !gathered && packed(x).stride == shape.k && x.rows > 0 &&
                   apart(shards, rank, tallest);
   Inputs inputs;
   if (!pushes) inputs.readable = way.readable();
@@ -135,7 +134,7 @@ void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears,
 
   Gather gather{rank, way.layout, plan, way.call.digest, way.buffer};
   gather.element_bytes = size_of(shape.dtype), gather.row_bytes = shape.k * gather.element_bytes;
-  gather.own = static_cast<std::byte const*>(x.data), gather.own_stride = x.stride * gather.element_bytes;
+  gather.own = static_cast<std::byte const*>(x.data), gather.own_stride = packed(x).stride * gather.element_bytes;
   gather.words = way.words;
 
   if (!way.own_apart) {
@@ -149,7 +148,7 @@ void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears,
     for (int p = 0; p < ranks; ++p) readable.base[p] = way.words.at(p) + way.layout.size();
     enqueue_readable(call_words, readable, stream);
   }
-  if (channel.mirrored()) channel.replay(way.call, others(gather, way), stream);
+  if (channel.mirrored()) channel.replay(others(gather, way));
   // A pull's copies wait in a kernel that ends before the GEMM begins: a wait in their own stream would block every
   // other stream where CUDA_DEVICE_MAX_CONNECTIONS is 1.
   if (plan.transport == Transport::kPull) enqueue_wait(call_words, {{}, way.readable()}, stream);
@@ -166,7 +165,7 @@ void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears,
       t.rows = shards.size(p), t.row_bytes = t.from_stride = gather.row_bytes;
       t.from = way.buffer.at(way.in_place ? p : rank) + shards.begin(p) * gather.row_bytes;
       t.to = static_cast<std::byte*>(gathered.row(shards.begin(p))),
-      t.to_stride = gathered.stride * gather.element_bytes;
+      t.to_stride = packed(gathered).stride * gather.element_bytes;
       enqueue(t, stream);
     }
   }

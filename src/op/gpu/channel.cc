@@ -19,16 +19,16 @@ Call GpuChannel::begin(std::string_view sizes, Stream stream) {
   team().gpu()->activate();
   Call const call = next(sizes);
   enqueue_begin(words_of(call), stream);
-  return call;
-}
-
-void GpuChannel::replay(Call const& call, std::span<Transfer const> transfers, Stream stream) {
+  if (!mirrored()) return call;
+  // The ranks that are left out begin with us, and will have ended when we come to this buffer again.
   int const rank = team().rank();
   replay_->fork(stream);
   enqueue_words(begun(call).at(rank), call.digest, kMaxRanks, replay_->stream());
   enqueue_words(credits(call).at(rank), kGranted, kMaxRanks, replay_->stream());
-  replay_->enqueue(transfers);
+  return call;
 }
+
+void GpuChannel::replay(std::span<Transfer const> transfers) { replay_->enqueue(transfers); }
 
 void GpuChannel::finish(Call const& call, Inputs const& inputs, Stream stream) {
   if (mirrored()) replay_->join(stream);

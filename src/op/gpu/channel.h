@@ -19,10 +19,10 @@ class GpuChannel final : public Channel {
 
   CopyStream& copies() { return copies_; }
 
-  /// In a mirror: what the ranks that are left out do in this call. They begin it and give their credits at once, and
-  /// make `transfers`. Enqueued beside the caller's stream, until `finish`.
   bool mirrored() const { return replay_ != nullptr; }
-  void replay(Call const& call, std::span<Transfer const> transfers, Stream stream);
+  /// In a mirror: what the ranks that are left out send in the call that has begun, beside the caller's stream from
+  /// there on, until `finish`.
+  void replay(std::span<Transfer const> transfers);
 
  private:
   CopyStream copies_;

@@ -7,6 +7,7 @@ namespace flux {
 
 GpuPartialSums::GpuPartialSums(Team& team, int64_t max_m, int64_t n, int64_t k, DType dtype, Plan const& plan, Way way)
     : team_(team), n_(n), k_(k), dtype_(dtype), plan_(plan), way_(way) {
+  require(n % 8 == 0, "n is {}; on GPUs it is a multiple of 8", n);
   require(!plan.wide_slots, "slots=fp32 is not there on GPUs; use slots=dtype");
   require(way != Way::kSum || !team.gpu()->mirrored(), "route=sum has no mirror: a replay cannot add; use route=push");
   require(way != Way::kSum || plan.store != StoreKind::kVector,
@@ -22,10 +23,17 @@ GpuPartialSums::GpuPartialSums(Team& team, int64_t max_m, int64_t n, int64_t k, 
   prepare_slot_sum();
 }
 
-// Of a GPU of its own: as many as hide each other's memory latency. Of a shared one: no more than its processors, so
-// that the other ranks' blocks find theirs.
+// They wait for partial sums, so where others share the GPU they leave room as GEMMs do. Otherwise as many as hide each
+// other's memory latency.
 int GpuPartialSums::sum_blocks() const {
-  return team_.gpu()->shared() ? team_.gpu()->processors() : 4 * team_.gpu()->processors();
+  int const most = gemm_blocks(plan_, *team_.gpu());
+  return most > 0 ? most : 4 * team_.gpu()->processors();
+}
+
+Tiles GpuPartialSums::tiles(int64_t m, WeightLayout layout) const {
+  // All ranks take the same tile, whatever their own part of k: the words count its bands.
+  int64_t const k = k_ > 0 ? (k_ + team_.size() - 1) / team_.size() : 4096;
+  return choose_tiles(plan_, m, n_, k, layout, false, *team_.gpu());
 }
 
 void GpuPartialSums::require_operands(Tensor const& x, Tensor const& weight, Tensor const& out,
@@ -52,14 +60,12 @@ void GpuPartialSums::run(GpuChannel& channel, Call const& call, int64_t m, Tenso
                          WeightLayout layout, Tensor const& out, SumEpilogue const& epilogue, Stream stream) {
   if (m == 0 || n_ == 0) return;
   int const rank = team_.rank(), ranks = team_.size();
-  // All ranks take the same tile, whatever their own part of k: the words count its bands.
-  int64_t const k = k_ > 0 ? (k_ + ranks - 1) / ranks : 4096;
-  Tiles const tiles = choose_tiles(plan_, m, n_, k, layout, false, *team_.gpu());
+  Tiles const tiles = this->tiles(m, layout);
   Traffic const t = traffic(channel, call, m, tiles.config().tile_m());
 
   sm90::Launch l;
   l.config = tiles.row, l.blocks = gemm_blocks(plan_, *team_.gpu());
-  l.a.base[rank] = x.data, l.a_stride = x.stride;
+  l.a.base[rank] = x.data, l.a_stride = x.rows <= 1 ? x.columns : x.stride;
   l.weight = weight, l.layout = layout;
   for (int p = 0; p < ranks; ++p) l.c.base[p] = t.slots.at(p);
   l.c_stride = n_, l.store = plan_.store;
@@ -117,7 +123,7 @@ void GpuPartialSums::send_staged(GpuChannel& channel, Traffic const& t, Stream s
 
 void GpuPartialSums::add_up(GpuChannel& channel, Call const& call, Traffic const& t, Tensor const& out,
                             SumEpilogue const& epilogue, Stream stream) const {
-  if (channel.mirrored()) channel.replay(call, others(t), stream);
+  if (channel.mirrored()) channel.replay(others(t));
   SlotSum sum = summed(out, epilogue);
   sum.bands = t.bands, sum.owner = way_ == Way::kBroadcast ? 0 : t.rank, sum.sources = t.ranks;
   sum.words = t.words.at(t.rank), sum.goal = t.goal, sum.watch = call.watch;
@@ -128,24 +134,24 @@ void GpuPartialSums::add_up(GpuChannel& channel, Call const& call, Traffic const
   if (way_ == Way::kStage) channel.copies().join(stream);
 }
 
-/// In a mirror: the partials of the others, read from their own slots. What a peer sends from distance i comes when
-/// what we send to distance i has gone.
-std::vector<Transfer> GpuPartialSums::others(Traffic const& d) {
-  auto const& words = d.words;
-  int const owner = d.way == Way::kBroadcast ? 0 : d.rank;
+/// In a mirror: the partials of the others, read from their own slots. Fused, a peer's tiles for us are finished with
+/// ours at the same distance, so they come when those have gone. Sent after the GEMM, a peer's come while ours go: when
+/// those of the distance before have gone.
+std::vector<Transfer> GpuPartialSums::others(Traffic const& d) const {
+  int const owner = d.way == Way::kBroadcast ? 0 : d.rank, behind = plan_.fused ? 0 : 1;
   std::vector<Transfer> list;
   for (int i = 1; i < d.ranks; ++i) {
-    int const source = (d.rank - i + d.ranks) % d.ranks, to = (d.rank + i) % d.ranks;
+    int const source = (d.rank - i + d.ranks) % d.ranks, to = (d.rank + i - behind) % d.ranks;
     int const theirs = d.bands.count(d.way == Way::kBroadcast ? 0 : to);
     for (int b = 0; b < d.bands.count(owner); ++b) {
       Place const band = d.bands.place(owner, b);
       Transfer t;
-      if (b < theirs) t.after = words.at(to) + d.bands.index(d.rank, b), t.clear_after = true;
+      if (b < theirs) t.after = d.words.at(to) + d.bands.index(d.rank, b), t.clear_after = to != d.rank;
       t.goal = d.goal;
       int64_t const at = (source * d.slot_rows + band.row) * d.row_bytes;
       t.from = d.slots.at(source) + at, t.to = d.slots.at(d.rank) + at;
       t.rows = band.rows, t.row_bytes = t.to_stride = t.from_stride = d.row_bytes;
-      t.set = words.at(d.rank) + d.bands.index(source, b);
+      t.set = d.words.at(d.rank) + d.bands.index(source, b);
       list.push_back(t);
     }
   }
@@ -154,15 +160,16 @@ std::vector<Transfer> GpuPartialSums::others(Traffic const& d) {
 
 SlotSum GpuPartialSums::summed(Tensor const& out, SumEpilogue const& epilogue) {
   SlotSum sum;
-  sum.out = out, sum.bias = epilogue.bias, sum.residual = epilogue.residual;
-  sum.norm_weight = epilogue.norm_weight, sum.normed = epilogue.normed;
+  sum.out = packed(out), sum.bias = epilogue.bias, sum.residual = packed(epilogue.residual);
+  sum.norm_weight = epilogue.norm_weight, sum.normed = packed(epilogue.normed);
   sum.norm_epsilon = static_cast<float>(epilogue.norm_epsilon);
   return sum;
 }
 
-void GpuPartialSums::finish_rows(Tensor const& rows, Tensor const& out, SumEpilogue const& epilogue,
+void GpuPartialSums::finish_rows(Call const& call, Tensor const& rows, Tensor const& out, SumEpilogue const& epilogue,
                                  Stream stream) const {
   SlotSum sum = summed(out, epilogue);
+  sum.watch = call.watch;
   sum.bands = {{rows.rows, 1, 1}, static_cast<int>(std::max<int64_t>(rows.rows, 1))};
   sum.slots = rows.data, sum.slot_rows = rows.rows;
   sum_slots(sum, sum_blocks(), stream);

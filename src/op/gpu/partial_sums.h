@@ -25,8 +25,11 @@ class GpuPartialSums {
   std::byte* staged() const { return staging_.get(); }  ///< [max_m, n]; of plans that are not fused, and of route=stage
 
   /// Enqueues y = rows + bias + residual, and normed, for rows that are whole already.
-  void finish_rows(Tensor const& rows, Tensor const& out, SumEpilogue const& epilogue, Stream stream) const;
+  void finish_rows(Call const& call, Tensor const& rows, Tensor const& out, SumEpilogue const& epilogue,
+                   Stream stream) const;
 
+  /// The same on every rank. Throws Error{kUnsupported} for a tile that is not in the table: before a call begins.
+  Tiles tiles(int64_t m, WeightLayout layout) const;
   /// Checks, on every rank before a call begins, what the GPU can take.
   static void require_operands(Tensor const& x, Tensor const& weight, Tensor const& out, SumEpilogue const& epilogue);
 
@@ -36,7 +39,7 @@ class GpuPartialSums {
   void send_staged(GpuChannel& channel, Traffic const& traffic, Stream stream) const;
   void add_up(GpuChannel& channel, Call const& call, Traffic const& traffic, Tensor const& out,
               SumEpilogue const& epilogue, Stream stream) const;
-  static std::vector<Transfer> others(Traffic const& traffic);
+  std::vector<Transfer> others(Traffic const& traffic) const;
   static SlotSum summed(Tensor const& out, SumEpilogue const& epilogue);
   int sum_blocks() const;
 

@@ -26,7 +26,8 @@ class GpuReduceScatter final : public SumOperator {
   void run(int64_t m, Tensor const& x, Tensor const& weight, WeightLayout layout, Tensor const& out,
            SumEpilogue const& epilogue, Stream stream) override {
     GpuPartialSums::require_operands(x, weight, out, epilogue);
-    Call const call = channel.begin(fmt::format("m={}", m), stream);
+    Tiles const tiles = partials.tiles(m, layout);  // refuses before the call begins
+    Call const call = channel.begin(fmt::format("m={} row={}", m, tiles.row), stream);
     partials.run(channel, call, m, x, weight, layout, out, epilogue, stream);
     channel.finish(call, {}, stream);
   }
@@ -47,12 +48,16 @@ class GpuAllReduce final : public SumOperator {
         result_bytes(PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.size(), p, way)),
         channel(team, fmt::format("gemm_ar m<={} n={} {}", s.max_m, s.n, name(s.dtype)), result_words + team.size(),
                 result_bytes + s.max_m * s.n * size_of(s.dtype), p),
-        partials(team, s.max_m, s.n, s.k, s.dtype, p, way) {}
+        partials(team, s.max_m, s.n, s.k, s.dtype, p, way) {
+    require(way == PartialSums::Way::kBroadcast || !team.gpu()->mirrored(),
+            "shots=two has no mirror: nobody replays the summed rows; use shots=one");
+  }
 
   void run(int64_t m, Tensor const& x, Tensor const& weight, WeightLayout layout, Tensor const& out,
            SumEpilogue const& epilogue, Stream stream) override {
     GpuPartialSums::require_operands(x, weight, out, epilogue);
-    Call const call = channel.begin(fmt::format("m={}", m), stream);
+    Tiles const tiles = partials.tiles(m, layout);  // refuses before the call begins
+    Call const call = channel.begin(fmt::format("m={} row={}", m, tiles.row), stream);
     if (way == PartialSums::Way::kBroadcast) {
       partials.run(channel, call, m, x, weight, layout, out, epilogue, stream);
       channel.finish(call, {}, stream);
@@ -91,7 +96,7 @@ class GpuAllReduce final : public SumOperator {
       channel.copies().fork(stream);
       channel.copies().enqueue(copies(gather));
       enqueue_wait(channel.words_of(call), results, stream);
-      partials.finish_rows(all, out, here, stream);
+      partials.finish_rows(call, all, out, here, stream);
       channel.copies().join(stream);
     }
     channel.finish(call, results, stream);

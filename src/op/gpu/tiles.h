@@ -23,6 +23,12 @@ int gemm_blocks(Plan const& plan, Gpu const& gpu);
 /// Loads the kernels that this plan may choose.
 void prepare_tiles(Plan const& plan, DType dtype);
 
+/// One row has no distance to the next, whatever its stride says.
+inline Tensor packed(Tensor t) {
+  if (t.rows <= 1) t.stride = t.columns;
+  return t;
+}
+
 /// Throws Error{kUnsupported} for an operand that TMA cannot address. On every rank, before a call begins.
 void require_on_gpu(std::string_view what, Tensor const& t);
 
