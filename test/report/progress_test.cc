@@ -1,7 +1,7 @@
 #include "report/progress.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <pty.h>
 #include <unistd.h>
 
@@ -37,10 +37,15 @@ std::string on_a_terminal(Act&& act) {
   fflush(stderr);
   dup2(before, STDERR_FILENO);
   close(before);
-  fcntl(ours, F_SETFL, O_NONBLOCK);
   std::string seen(4096, '\0');
-  ssize_t const count = read(ours, seen.data(), seen.size());
-  seen.resize(count > 0 ? static_cast<size_t>(count) : 0);
+  size_t count = 0;
+  pollfd ready{ours, POLLIN, 0};
+  while (poll(&ready, 1, 200) > 0 && count < seen.size()) {  // what was written last may come a moment later
+    ssize_t const more = read(ours, seen.data() + count, seen.size() - count);
+    if (more <= 0) break;
+    count += static_cast<size_t>(more);
+  }
+  seen.resize(count);
   close(terminal), close(ours);
   return seen;
 }
