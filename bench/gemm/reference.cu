@@ -32,7 +32,8 @@ __global__ void compare(Layout l, T const* x, T const* w, T const* bias, T const
   int64_t const warp = (blockIdx.x * int64_t{blockDim.x} + threadIdx.x) / 32;
   int const lane = threadIdx.x % 32;
   if (warp >= rows * l.columns) return;
-  int64_t const row = warp / l.columns * l.m / rows, column = warp % l.columns;
+  int64_t const sample = warp / l.columns, column = warp % l.columns;
+  int64_t const row = (sample * l.m / rows + sample * 7919) % l.m;  // not the first row of every shard
   auto dot = [&](int64_t j) {
     double sum = 0;
     for (int64_t p = lane; p < l.k; p += 32)
