@@ -99,56 +99,56 @@ int run(BenchOptions const& o) {
   return finish(o, results, right);
 }
 
+#ifdef FLUX_WITH_SM90
+
+/// Runs a suite, `suite(progress)`, with a bar on the terminal.
+template <class Suite>
+ResultFile with_progress(std::string const& title, Suite&& suite) {
+  std::unique_ptr<Progress> bar;
+  return suite([&](int done, int all) {
+    if (!bar) bar = std::make_unique<Progress>(title, all), bar->advance(done - 1);
+    bar->advance();
+  });
+}
+
 // The GEMMs alone, on a GPU.
 int run_gemms(BenchOptions const& o) {
-#ifdef FLUX_WITH_SM90
   bench::GemmSuite suite;
   suite.workloads = o.workloads.empty() ? bench::workload_file().string() : o.workloads;
   suite.cublaslt = o.cublaslt, suite.rounds = o.common.samples;
   if (!o.tier.empty()) suite.tiers = {o.tier};
-  std::unique_ptr<Progress> progress;
-  ResultFile results = bench::gemm_suite(suite, [&](int done, int all) {
-    if (!progress) progress = std::make_unique<Progress>("gemm", all), progress->advance(done - 1);
-    progress->advance();
-  });
-  progress.reset();
+  ResultFile results = with_progress("gemm", [&](auto&& progress) { return bench::gemm_suite(suite, progress); });
   bool const right = std::all_of(results.rows.begin(), results.rows.end(), [](auto const& row) {
     return *row.error <= bench::tolerance(parse_dtype(row.dtype));
   });
   return finish(o, results, right);
-#else
-  (void)o;
-  throw Error(ErrorKind::kUnsupported,
-              "this build has no GPU kernels; configure with nvcc in PATH, or bench another suite");
-#endif
 }
 
 // Operators on one GPU of a world whose other ranks are mirrored.
 int run_mirrored(BenchOptions const& o) {
-#ifdef FLUX_WITH_SM90
   bench::OverlapSuite suite;
   suite.workloads = o.workloads.empty() ? bench::workload_file().string() : o.workloads;
   suite.tier = o.suite, suite.only = o.only, suite.cublaslt = o.cublaslt;
   suite.ranks = o.tp, suite.least_m = o.least_m, suite.rounds = o.common.samples;
   suite.partner = o.mirror == "pcie" ? Partner::kHost : Partner::kDevice;
   suite.plan = o.common.plan(), suite.variant = o.variant;
-  std::unique_ptr<Progress> progress;
-  ResultFile results = bench::overlap_suite(suite, [&](int done, int all) {
-    if (!progress) progress = std::make_unique<Progress>(o.suite, all), progress->advance(done - 1);
-    progress->advance();
-  });
-  progress.reset();
+  ResultFile results = with_progress(o.suite, [&](auto&& progress) { return bench::overlap_suite(suite, progress); });
   bool const right = std::all_of(results.rows.begin(), results.rows.end(), [&](auto const& row) {
     return !row.error ||
            *row.error <= bench::tolerance(parse_dtype(row.dtype), parse_op(row.op), suite.plan, suite.ranks);
   });
   return finish(o, results, right);
+}
+
 #else
-  (void)o;
+
+int without_kernels(BenchOptions const&) {
   throw Error(ErrorKind::kUnsupported,
               "this build has no GPU kernels; configure with nvcc in PATH, or bench another suite");
-#endif
 }
+constexpr auto run_gemms = without_kernels, run_mirrored = without_kernels;
+
+#endif
 
 }  // namespace
 

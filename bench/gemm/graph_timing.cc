@@ -1,7 +1,5 @@
 #include "bench/gemm/graph_timing.h"
 
-#include <algorithm>
-
 #include "bench/gemm/cuda.h"
 
 namespace flux::bench {
@@ -26,26 +24,10 @@ void measure_graphs(std::vector<GpuMethod>& methods, int rounds, int repeat, std
     must(cudaGraphInstantiate(&graphs.emplace_back(), graph, 0));
     must(cudaGraphDestroy(graph));
   }
-  cudaEvent_t begin, end;
-  must(cudaEventCreate(&begin));
-  must(cudaEventCreate(&end));
-  std::vector<size_t> order(methods.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  for (int round = -2; round < rounds; ++round) {  // the first ones warm up
-    std::shuffle(order.begin(), order.end(), random);
-    for (size_t const i : order) {
-      must(cudaEventRecord(begin, stream));
-      must(cudaGraphLaunch(graphs[i], stream));
-      must(cudaEventRecord(end, stream));
-      must(cudaEventSynchronize(end));
-      float ms = 0;
-      must(cudaEventElapsedTime(&ms, begin, end));
-      if (round >= 0) methods[i].us.push_back(1e3 * ms / repeat);
-    }
-  }
+  time_rounds(
+      methods, 2, rounds, repeat, stream, random, [](size_t) {},
+      [&](size_t i) { must(cudaGraphLaunch(graphs[i], stream)); });
   for (cudaGraphExec_t graph : graphs) must(cudaGraphExecDestroy(graph));
-  must(cudaEventDestroy(begin));
-  must(cudaEventDestroy(end));
 }
 
 }  // namespace flux::bench

@@ -9,11 +9,10 @@
 #include "bench/gemm/cublaslt.h"
 #include "bench/gemm/cuda.h"
 #include "bench/gemm/graph_timing.h"
-#include "bench/gemm/machine.h"
 #include "bench/gemm/reference.h"
+#include "bench/gemm/result.h"
 #include "bench/workloads.h"
 #include "flux/op.h"
-#include "flux/version.h"
 #include "op/gpu/partial_sums.h"
 
 namespace flux::bench {
@@ -190,24 +189,18 @@ void run_problem(GemmProblem const& p, CublasLt& cublas, OverlapSuite const& opt
   double gemm_us = INFINITY;
   for (size_t i = 0; i < first; ++i) gemm_us = std::min(gemm_us, methods[i].quantile(0.5));
   double const comm_us = methods[first].quantile(0.5), none_us = methods[first + 1].quantile(0.5);
-  ResultRow row;
-  row.workload = p.workload, row.op = p.op, row.m = p.m, row.n = p.n, row.k = p.k, row.tp = p.tp;
-  row.dtype = flux::name(p.dtype), row.weight = flux::name(p.layout), row.epilogue = p.epilogue;
-  row.world = "mirror", row.link = options.partner == Partner::kHost ? "pcie" : "device";
-  row.duplex = true, row.incoming = "replay", row.timing = "graph";
-  row.samples = options.rounds, row.gemm_us = gemm_us, row.gemm_by = "cublaslt", row.comm_us = comm_us;
   int64_t const columns = subject.gathers ? p.k : p.n;
-  row.link_gbps = 1e-3 * (p.m - subject.own.size) * columns * 2 / comm_us;
-  row.floor_us = std::max(gemm_us, comm_us);
   for (size_t i = first + 1; i < methods.size(); ++i) {
-    GpuMethod const& method = methods[i];
-    bool const ours = method.name == "flux";
-    row.method = method.name, row.variant = ours ? options.variant : "";
-    row.total_us = method.quantile(0.5), row.p10_us = method.quantile(0.1), row.p90_us = method.quantile(0.9);
+    bool const ours = methods[i].name == "flux";
+    ResultRow row = row_of(p, methods[i]);
+    row.world = "mirror", row.link = options.partner == Partner::kHost ? "pcie" : "device";
+    row.duplex = true, row.incoming = "replay", row.timing = "graph";
+    row.gemm_us = gemm_us, row.gemm_by = "cublaslt", row.comm_us = comm_us;
+    row.link_gbps = 1e-3 * (p.m - subject.own.size) * columns * 2 / comm_us;
+    row.floor_us = std::max(gemm_us, comm_us);
     row.ect_us = row.total_us - gemm_us;
-    row.efficiency.reset(), row.plan.reset(), row.error.reset();
     if (none_us > gemm_us) row.efficiency = 1 - *row.ect_us / (none_us - gemm_us);
-    if (ours) row.plan = "sm90 " + to_string(subject.plan), row.error = error;
+    if (ours) row.variant = options.variant, row.plan = "sm90 " + to_string(subject.plan), row.error = error;
     rows.push_back(row);
   }
 }
@@ -217,20 +210,16 @@ void run_problem(GemmProblem const& p, CublasLt& cublas, OverlapSuite const& opt
 ResultFile overlap_suite(OverlapSuite const& options, std::function<void(int done, int all)> const& progress) {
   CublasLt cublas(options.cublaslt);
   std::mt19937 random(7);
-  ResultFile file;
-  file.suite = options.tier, file.date = utc_now(), file.commit = commit(), file.machine = gpu_facts();
   auto problems = read_problems(options.workloads, {options.tier}, {options.ranks}, options.least_m);
   if (!options.only.empty())
     std::erase_if(problems, [&](auto const& p) { return p.workload.find(options.only) == std::string::npos; });
   if (problems.empty())
     throw Error(ErrorKind::kInvalid, fmt::format("no workload of tier {} for {} ranks has '{}' in its name",
                                                  options.tier, options.ranks, options.only));
-  int done = 0;
-  for (GemmProblem const& p : problems) {
-    run_problem(p, cublas, options, random, file.rows);
-    progress(++done, static_cast<int>(problems.size()));
-  }
-  return file;
+  return run_all(
+      options.tier, problems,
+      [&](GemmProblem const& p, std::vector<ResultRow>& rows) { run_problem(p, cublas, options, random, rows); },
+      progress);
 }
 
 }  // namespace flux::bench

@@ -3,14 +3,13 @@
 #include <algorithm>
 
 #include "bench/gemm/cublaslt.h"
-#include "bench/gemm/machine.h"
 #include "bench/gemm/ours.h"
 #include "bench/gemm/reference.h"
+#include "bench/gemm/result.h"
 #include "bench/gemm/stock.h"
 #include "bench/gemm/suite.h"
 #include "bench/gemm/timing.h"
 #include "engine/sm90/choose.h"
-#include "flux/version.h"
 
 namespace flux::bench {
 namespace {
@@ -23,14 +22,10 @@ std::string plan_of(sm90::Choice const& choice) {
 }
 
 /// A method's samples as a row of the result file.
-ResultRow row_of(GemmProblem const& p, GpuMethod const& method, std::string name, std::string variant, double error,
-                 double best_us, std::string const& plan) {
-  ResultRow row;
-  row.workload = p.workload, row.op = "gemm", row.m = p.m, row.n = p.n, row.k = p.k, row.tp = p.tp;
-  row.dtype = flux::name(p.dtype), row.weight = flux::name(p.layout), row.epilogue = p.epilogue;
-  row.world = "single", row.link = "device", row.method = std::move(name), row.variant = std::move(variant);
-  row.total_us = method.quantile(0.5), row.p10_us = method.quantile(0.1), row.p90_us = method.quantile(0.9);
-  row.samples = static_cast<int64_t>(method.us.size());
+ResultRow row_of(GemmProblem const& p, GpuMethod const& method, std::string name, double error, double best_us,
+                 std::string const& plan) {
+  ResultRow row = row_of(p, method);
+  row.op = "gemm", row.world = "single", row.link = "device", row.method = std::move(name);
   row.gemm_us = best_us, row.gemm_by = "cublaslt";
   if (!plan.empty()) row.plan = plan;
   row.error = error;
@@ -90,7 +85,7 @@ void run_problem(GemmProblem const& p, CublasLt& cublas, GemmSuite const& option
     if (labels[i].name == "cublaslt" && i != best) continue;
     bool const ours = !labels[i].raw;
     rows.push_back(
-        row_of(p, methods[i], labels[i].name, "", errors[i], best_us, ours ? plan_of(choice) : labels[i].variant));
+        row_of(p, methods[i], labels[i].name, errors[i], best_us, ours ? plan_of(choice) : labels[i].variant));
   }
 }
 
@@ -99,15 +94,11 @@ void run_problem(GemmProblem const& p, CublasLt& cublas, GemmSuite const& option
 ResultFile gemm_suite(GemmSuite const& options, std::function<void(int done, int all)> const& progress) {
   CublasLt cublas(options.cublaslt);
   std::mt19937 random(7);
-  ResultFile file;
-  file.suite = "gemm", file.date = utc_now(), file.commit = commit(), file.machine = gpu_facts();
   auto const problems = read_problems(options.workloads, options.tiers, options.ranks, options.least_m);
-  int done = 0;
-  for (GemmProblem const& p : problems) {
-    run_problem(p, cublas, options, random, file.rows);
-    progress(++done, static_cast<int>(problems.size()));
-  }
-  return file;
+  return run_all(
+      "gemm", problems,
+      [&](GemmProblem const& p, std::vector<ResultRow>& rows) { run_problem(p, cublas, options, random, rows); },
+      progress);
 }
 
 }  // namespace flux::bench

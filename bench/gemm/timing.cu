@@ -23,19 +23,21 @@ double GpuMethod::quantile(double q) const {
   return sorted.at(static_cast<size_t>(q * (sorted.size() - 1) + 0.5));
 }
 
-void measure(std::vector<GpuMethod>& methods, int rounds, int repeat, std::mt19937& random) {
+void time_rounds(std::vector<GpuMethod>& methods, int warm_up, int rounds, int repeat, CUstream_st* stream,
+                 std::mt19937& random, std::function<void(size_t)> const& hold,
+                 std::function<void(size_t)> const& run) {
   cudaEvent_t begin, end;
   must(cudaEventCreate(&begin));
   must(cudaEventCreate(&end));
   std::vector<size_t> order(methods.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  for (int round = -1; round < rounds; ++round) {  // the first one warms up
+  for (int round = -warm_up; round < rounds; ++round) {
     std::shuffle(order.begin(), order.end(), random);
     for (size_t const i : order) {
-      occupy<<<1, 1>>>(40'000);
-      must(cudaEventRecord(begin));
-      for (int r = 0; r < repeat; ++r) methods[i].run();
-      must(cudaEventRecord(end));
+      hold(i);
+      must(cudaEventRecord(begin, stream));
+      run(i);
+      must(cudaEventRecord(end, stream));
       must(cudaEventSynchronize(end));
       float ms = 0;
       must(cudaEventElapsedTime(&ms, begin, end));
@@ -44,6 +46,14 @@ void measure(std::vector<GpuMethod>& methods, int rounds, int repeat, std::mt199
   }
   must(cudaEventDestroy(begin));
   must(cudaEventDestroy(end));
+}
+
+void measure(std::vector<GpuMethod>& methods, int rounds, int repeat, std::mt19937& random) {
+  auto const hold = [](size_t) { occupy<<<1, 1>>>(40'000); };
+  auto const run = [&](size_t i) {
+    for (int r = 0; r < repeat; ++r) methods[i].run();
+  };
+  time_rounds(methods, 1, rounds, repeat, nullptr, random, hold, run);
 }
 
 }  // namespace flux::bench

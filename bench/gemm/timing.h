@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+struct CUstream_st;
+
 namespace flux::bench {
 
 struct GpuMethod {
@@ -14,6 +16,11 @@ struct GpuMethod {
   std::vector<double> us;     // of each round
   double quantile(double q) const;
 };
+
+/// `rounds` rounds after `warm_up` more, the methods in a new order in each. `hold(i)` is called before the clock
+/// starts, `run(i)` enqueues a sample of method i, `repeat` runs, on `stream`.
+void time_rounds(std::vector<GpuMethod>& methods, int warm_up, int rounds, int repeat, CUstream_st* stream,
+                 std::mt19937& random, std::function<void(size_t)> const& hold, std::function<void(size_t)> const& run);
 
 /// `rounds` rounds, each method `repeat` times in a row within a sample.
 void measure(std::vector<GpuMethod>& methods, int rounds, int repeat, std::mt19937& random);

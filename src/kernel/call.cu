@@ -27,14 +27,11 @@ __global__ void tell_readable(__grid_constant__ CallWords const call, __grid_con
   if (int const p = my_peer(call); p >= 0) store_release(words.at(p) + call.watch.rank, call.digest);
 }
 
-__device__ bool wait_for_readable(CallWords const& call, Word const* readable) {
-  int const p = my_peer(call);
-  return !readable || p < 0 || await(readable + p, call.digest, call.watch, Awaited::kRows, p, 0);
-}
-
 /// By all threads of a block, each its part.
 __device__ bool wait_for(CallWords const& call, Inputs const& inputs) {
-  bool ok = wait_for_readable(call, inputs.readable);
+  bool ok = true;
+  if (int const p = my_peer(call); inputs.readable && p >= 0)
+    ok = await(inputs.readable + p, call.digest, call.watch, Awaited::kRows, p, 0);
   if (!inputs.arrival.words) return ok;
   Shards const& shards = inputs.arrival.layout.shards;
   int const slices = inputs.arrival.slices().ranks;
@@ -45,10 +42,7 @@ __device__ bool wait_for(CallWords const& call, Inputs const& inputs) {
   return ok;
 }
 
-// Of both: who comes after in the stream sees the abort word, if the wait failed.
-__global__ void wait_readable(__grid_constant__ CallWords const call, Word const* readable) {
-  wait_for_readable(call, readable);
-}
+// Who comes after in the stream sees the abort word, if the wait failed.
 __global__ void wait_all(__grid_constant__ CallWords const call, __grid_constant__ Inputs const inputs) {
   wait_for(call, inputs);
 }
@@ -80,10 +74,7 @@ void enqueue_readable(CallWords const& call, Symmetric<Word> const& readable, CU
   check_launch("telling that rows may be read");
 }
 void enqueue_wait(CallWords const& call, Inputs const& inputs, CUstream_st* stream) {
-  if (inputs.arrival.words)
-    wait_all<<<1, kThreads, 0, stream>>>(call, inputs);
-  else
-    wait_readable<<<1, kThreads, 0, stream>>>(call, inputs.readable);
+  wait_all<<<1, kThreads, 0, stream>>>(call, inputs);
   check_launch("launching a wait");
 }
 void enqueue_finish(CallWords const& call, Inputs const& inputs, Word* words, int64_t count, CUstream_st* stream) {
@@ -94,8 +85,7 @@ void enqueue_finish(CallWords const& call, Inputs const& inputs, Word* words, in
 void prepare_calls() {
   cudaFuncAttributes attributes;
   for (void const* kernel : {reinterpret_cast<void const*>(&begin), reinterpret_cast<void const*>(&tell_readable),
-                             reinterpret_cast<void const*>(&wait_readable), reinterpret_cast<void const*>(&wait_all),
-                             reinterpret_cast<void const*>(&finish)})
+                             reinterpret_cast<void const*>(&wait_all), reinterpret_cast<void const*>(&finish)})
     check_cuda(cudaFuncGetAttributes(&attributes, kernel), "loading the kernels of a call");
 }
 

@@ -1,52 +1,30 @@
 // GEMM+AR on the host engine.
-#include <fmt/format.h>
-
 #include "engine/host/sum.h"
-#include "op/operators.h"
-#include "op/partial_sums.h"
+#include "op/gemm_reduce_scatter.h"
 
 namespace flux {
 namespace {
 
-class HostAllReduce final : public SumOperator {
+class HostAllReduce final : public HostReduceScatter {
  public:
-  HostAllReduce(Team& team, GemmAllReduce::Shape const& s, Plan const& p)
-      : SumOperator(team, s),
-        plan(on_host(p)),
-        way(PartialSums::way_of_all(p)),
+  // The summed rows, and a word for each of their bands, lie behind the partials.
+  HostAllReduce(Team& team, GemmAllReduce::Shape const& s, Plan const& p, PartialSums::Way way)
+      : HostReduceScatter(team, s, p, "gemm_ar", way, PartialSums::words(s.max_m, team.size(), p, way),
+                          s.max_m * s.n * size_of(s.dtype)),
         result_words(PartialSums::words(s.max_m, team.size(), p, way)),
-        result_bytes(PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.size(), p, way)),
-        channel(team, fmt::format("gemm_ar m<={} n={} {}", s.max_m, s.n, name(s.dtype)), 2 * result_words,
-                result_bytes + s.max_m * s.n * size_of(s.dtype), p),
-        partials(team, s.max_m, s.n, s.dtype, plan, way) {}
-
-  void run(int64_t m, Tensor const& x, Tensor const& weight, WeightLayout layout, Tensor const& out,
-           SumEpilogue const& epilogue, Stream) override {
-    Recording recording(timeline, team.rank(), plan.workers, SpanKind::kSum);
-    DrainAtEnd const drain(channel.copies());
-    Call const call = channel.begin(fmt::format("m={}", m));
-    partials.multiply(channel, call, m, x, weight, layout, recording);
-    if (way == PartialSums::Way::kBroadcast) {
-      partials.sum(channel, call, recording, [&](int, std::span<Tensor const> slots, Place band) {
-        host::sum_rows(slots, band.row, band.rows, out, epilogue);
-      });
-    } else {
-      two_shot(call, m, out, epilogue, recording);
-    }
-    channel.finish(call);
-    recording.close();
-  }
-  void record(Timeline* to) override { timeline = to; }
+        result_bytes(PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.size(), p, way)) {}
 
  private:
+  void add_up(Call const& call, int64_t m, Tensor const& out, SumEpilogue const& epilogue,
+              Recording& recording) override {
+    if (way == PartialSums::Way::kBroadcast)
+      HostReduceScatter::add_up(call, m, out, epilogue, recording);
+    else
+      two_shot(call, m, out, epilogue, recording);
+  }
   void two_shot(Call const& call, int64_t m, Tensor const& out, SumEpilogue const& epilogue, Recording& recording);
 
-  Plan plan;
-  PartialSums::Way way;
-  int64_t result_words, result_bytes;  // where the summed rows begin, behind the partials
-  HostChannel channel;
-  PartialSums partials;
-  Timeline* timeline = nullptr;
+  int64_t result_words, result_bytes;  // where the summed rows begin
 };
 
 // The owner's sums go to everybody band by band; each rank finishes its copy of a row when it has come.
@@ -103,7 +81,7 @@ void HostAllReduce::two_shot(Call const& call, int64_t m, Tensor const& out, Sum
 }  // namespace
 
 std::unique_ptr<SumOperator> host_gemm_ar(Team& team, GemmAllReduce::Shape const& shape, Plan const& plan) {
-  return std::make_unique<HostAllReduce>(team, shape, plan);
+  return std::make_unique<HostAllReduce>(team, shape, plan, PartialSums::way_of_all(plan));
 }
 
 }  // namespace flux

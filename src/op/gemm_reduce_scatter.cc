@@ -1,50 +1,41 @@
-// GEMM+RS on the host engine.
+#include "op/gemm_reduce_scatter.h"
+
 #include <fmt/format.h>
 
 #include "engine/host/sum.h"
-#include "op/operators.h"
-#include "op/partial_sums.h"
 
 namespace flux {
-namespace {
 
-class HostReduceScatter final : public SumOperator {
- public:
-  HostReduceScatter(Team& team, GemmReduceScatter::Shape const& s, Plan const& p)
-      : SumOperator(team, s),
-        plan(on_host(p)),
-        way(PartialSums::way_of(p)),
-        channel(team, fmt::format("gemm_rs m<={} n={} {}", s.max_m, s.n, name(s.dtype)),
-                PartialSums::words(s.max_m, team.size(), p, way),
-                PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.size(), p, way), p),
-        partials(team, s.max_m, s.n, s.dtype, plan, way) {}
+HostReduceScatter::HostReduceScatter(Team& team, GemmReduceScatter::Shape const& s, Plan const& p, std::string_view op,
+                                     PartialSums::Way way, int64_t more_words, int64_t more_bytes)
+    : SumOperator(team, s),
+      plan(on_host(p)),
+      way(way),
+      channel(team, fmt::format("{} m<={} n={} {}", op, s.max_m, s.n, name(s.dtype)),
+              PartialSums::words(s.max_m, team.size(), p, way) + more_words,
+              PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.size(), p, way) + more_bytes, p),
+      partials(team, s.max_m, s.n, s.dtype, plan, way) {}
 
-  void run(int64_t m, Tensor const& x, Tensor const& weight, WeightLayout layout, Tensor const& out,
-           SumEpilogue const& epilogue, Stream) override {
-    Recording recording(timeline, team.rank(), plan.workers, SpanKind::kSum);
-    DrainAtEnd const drain(channel.copies());
-    Call const call = channel.begin(fmt::format("m={}", m));
-    partials.multiply(channel, call, m, x, weight, layout, recording);
-    partials.sum(channel, call, recording, [&](int, std::span<Tensor const> slots, Place band) {
-      host::sum_rows(slots, band.row, band.rows, out, epilogue);
-    });
-    channel.finish(call);
-    recording.close();
-  }
-  void record(Timeline* to) override { timeline = to; }
+void HostReduceScatter::run(int64_t m, Tensor const& x, Tensor const& weight, WeightLayout layout, Tensor const& out,
+                            SumEpilogue const& epilogue, Stream) {
+  Recording recording(timeline_, team.rank(), plan.workers, SpanKind::kSum);
+  DrainAtEnd const drain(channel.copies());
+  Call const call = channel.begin(fmt::format("m={}", m));
+  partials.multiply(channel, call, m, x, weight, layout, recording);
+  add_up(call, m, out, epilogue, recording);
+  channel.finish(call);
+  recording.close();
+}
 
- private:
-  Plan plan;
-  PartialSums::Way way;
-  HostChannel channel;
-  PartialSums partials;
-  Timeline* timeline = nullptr;
-};
-
-}  // namespace
+void HostReduceScatter::add_up(Call const& call, int64_t, Tensor const& out, SumEpilogue const& epilogue,
+                               Recording& recording) {
+  partials.sum(channel, call, recording, [&](int, std::span<Tensor const> slots, Place band) {
+    host::sum_rows(slots, band.row, band.rows, out, epilogue);
+  });
+}
 
 std::unique_ptr<SumOperator> host_gemm_rs(Team& team, GemmReduceScatter::Shape const& shape, Plan const& plan) {
-  return std::make_unique<HostReduceScatter>(team, shape, plan);
+  return std::make_unique<HostReduceScatter>(team, shape, plan, "gemm_rs", PartialSums::way_of(plan));
 }
 
 }  // namespace flux

@@ -41,8 +41,6 @@ int count(std::vector<RowChange> const& changes, RowChange::Verdict verdict) {
   return static_cast<int>(std::ranges::count(changes, verdict, &RowChange::verdict));
 }
 
-std::string method(ResultRow const& row) { return row.method + (row.variant.empty() ? "" : " " + row.variant); }
-
 }  // namespace
 
 int Comparison::slower() const { return count(changes, RowChange::Verdict::kSlower); }
@@ -75,17 +73,15 @@ Comparison compare(ResultFile const& before, ResultFile const& after, double thr
 std::string to_table(Comparison const& c, bool all) {
   std::string out;
   for (std::string const& difference : c.differences) out += "note: " + difference + "\n";
-  std::vector<std::pair<std::string, std::vector<Cells>>> problems;
-  for (RowChange const& change : c.changes) {
-    if (!all && change.verdict == RowChange::Verdict::kSame) continue;
-    std::string const text = heading(change.after);
-    if (problems.empty() || problems.back().first != text)
-      problems.push_back({text, {{"method", "before us", "after us", "ratio", "verdict"}}});
-    problems.back().second.push_back({method(change.after), fmt::format("{:.1f}", change.before.total_us),
-                                      fmt::format("{:.1f}", change.after.total_us), fmt::format("{:.3f}", change.ratio),
-                                      std::string(name(change.verdict))});
-  }
-  for (auto const& [text, lines] : problems) out += text + "\n" + lay_out(lines) + "\n";
+  std::vector<std::pair<std::string, Cells>> lines;
+  for (RowChange const& change : c.changes)
+    if (all || change.verdict != RowChange::Verdict::kSame)
+      lines.push_back({heading(change.after),
+                       {method(change.after), fmt::format("{:.1f}", change.before.total_us),
+                        fmt::format("{:.1f}", change.after.total_us), fmt::format("{:.3f}", change.ratio),
+                        std::string(name(change.verdict))}});
+  out += lay_out_by_problem({"method", "before us", "after us", "ratio", "verdict"}, lines);
+  if (!lines.empty()) out += "\n";
   auto list = [&](std::string_view where, std::vector<ResultRow> const& rows) {
     for (ResultRow const& row : rows) out += fmt::format("{}: {}, {}\n", where, heading(row), method(row));
   };

@@ -21,6 +21,11 @@ std::string heading(ResultRow const& row) {
   return text;
 }
 
+std::string method(ResultRow const& row) { return row.method + (row.variant.empty() ? "" : " " + row.variant); }
+
+namespace {
+
+/// Columns as wide as their widest cell; the first to the left, numbers to the right.
 std::string lay_out(std::vector<Cells> const& lines) {
   std::vector<size_t> widths(lines[0].size());
   for (Cells const& line : lines)
@@ -34,8 +39,6 @@ std::string lay_out(std::vector<Cells> const& lines) {
   return out;
 }
 
-namespace {
-
 std::string number(std::optional<double> value, int digits) {
   return value ? fmt::format("{:.{}f}", *value, digits) : "-";
 }
@@ -43,7 +46,7 @@ std::string number(std::optional<double> value, int digits) {
 Cells cells(ResultRow const& row) {
   std::optional<double> over_floor;
   if (row.floor_us && *row.floor_us > 0) over_floor = row.total_us / *row.floor_us;
-  return {row.method + (row.variant.empty() ? "" : " " + row.variant),
+  return {method(row),
           number(row.total_us, 1),
           number(row.p10_us, 1),
           number(row.p90_us, 1),
@@ -57,18 +60,23 @@ Cells cells(ResultRow const& row) {
 
 }  // namespace
 
-std::string to_table(ResultFile const& file) {
-  Cells const titles = {"method", "total us", "p10", "p90", "GEMM", "comm", "ECT", "E", "x floor", "error"};
+std::string lay_out_by_problem(Cells const& titles, std::vector<std::pair<std::string, Cells>> const& lines) {
   std::vector<std::pair<std::string, std::vector<Cells>>> problems;
-  for (ResultRow const& row : file.rows) {
-    std::string const text = heading(row);
+  for (auto const& [text, line] : lines) {
     auto at = std::ranges::find(problems, text, &std::pair<std::string, std::vector<Cells>>::first);
     if (at == problems.end()) at = problems.insert(at, {text, {titles}});
-    at->second.push_back(cells(row));
+    at->second.push_back(line);
   }
   std::string out;
-  for (auto const& [text, lines] : problems) out += (out.empty() ? "" : "\n") + text + "\n" + lay_out(lines);
+  for (auto const& [text, table] : problems) out += (out.empty() ? "" : "\n") + text + "\n" + lay_out(table);
   return out;
+}
+
+std::string to_table(ResultFile const& file) {
+  std::vector<std::pair<std::string, Cells>> lines;
+  for (ResultRow const& row : file.rows) lines.push_back({heading(row), cells(row)});
+  return lay_out_by_problem({"method", "total us", "p10", "p90", "GEMM", "comm", "ECT", "E", "x floor", "error"},
+                            lines);
 }
 
 }  // namespace flux

@@ -15,6 +15,28 @@ namespace flux::test {
 
 inline void must(cudaError_t error) { ASSERT_EQ(error, cudaSuccess) << cudaGetErrorString(error); }
 
+/// Tests that run where a GPU of compute capability 9.0 is, and are skipped elsewhere.
+class OnHopper : public testing::Test {
+ protected:
+  void SetUp() override {
+    int major = 0;
+    if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) != cudaSuccess || major != 9)
+      GTEST_SKIP() << "needs a GPU of compute capability 9.0";
+  }
+};
+
+class OwnStream {
+ public:
+  OwnStream() { must(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
+  ~OwnStream() { cudaStreamDestroy(stream_); }
+  OwnStream(OwnStream const&) = delete;
+  operator cudaStream_t() const { return stream_; }
+  void settle() const { must(cudaStreamSynchronize(stream_)); }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
 /// bf16 or fp16 bits of a number, and back.
 inline uint16_t narrow(float x, DType dtype) {
   return dtype == DType::kBF16 ? std::bit_cast<uint16_t>(Eigen::bfloat16(x)) : std::bit_cast<uint16_t>(Eigen::half(x));

@@ -14,24 +14,13 @@ namespace {
 constexpr Word kGoal = 0x5eed;
 constexpr int kSumBlocks = 2;
 
-class Stream {
- public:
-  Stream() { must(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
-  ~Stream() { cudaStreamDestroy(stream_); }
-  Stream(Stream const&) = delete;
-  operator cudaStream_t() const { return stream_; }
-
- private:
-  cudaStream_t stream_ = nullptr;
-};
-
 /// A rank's memory and streams.
 struct Rank {
   DeviceMatrix x, w, y;
   DeviceBytes data;  // gathered rows, or slots
   DeviceBytes words, counts;
   DeviceBytes abort, record, goal;
-  Stream compute, copies;
+  OwnStream compute, copies;
 
   Rank(DeviceMatrix x, DeviceMatrix w, DeviceMatrix y, int64_t data_bytes, int64_t words)
       : x(std::move(x)),
@@ -48,14 +37,8 @@ struct Rank {
   }
 };
 
-class SharedGpu : public testing::Test {
+class SharedGpu : public OnHopper {
  protected:
-  void SetUp() override {
-    int major = 0;
-    if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) != cudaSuccess || major != 9)
-      GTEST_SKIP() << "needs a GPU of compute capability 9.0";
-  }
-
   std::vector<std::unique_ptr<Rank>> ranks;
 
   int size() const { return static_cast<int>(ranks.size()); }
@@ -85,14 +68,14 @@ class SharedGpu : public testing::Test {
 
 TEST_F(SharedGpu, AllBlocksAreResidentTogether) {
   for (int count : {2, 3, 8}) {
-    std::vector<std::unique_ptr<Stream>> streams;
+    std::vector<std::unique_ptr<OwnStream>> streams;
     std::vector<CUstream_st*> raw;
-    for (int i = 0; i < count; ++i) raw.push_back(*streams.emplace_back(std::make_unique<Stream>()));
+    for (int i = 0; i < count; ++i) raw.push_back(*streams.emplace_back(std::make_unique<OwnStream>()));
     EXPECT_TRUE(resident_together(raw, 120 / count, 5)) << count << " ranks";
   }
-  std::vector<std::unique_ptr<Stream>> streams;
+  std::vector<std::unique_ptr<OwnStream>> streams;
   std::vector<CUstream_st*> raw;
-  for (int i = 0; i < 2; ++i) raw.push_back(*streams.emplace_back(std::make_unique<Stream>()));
+  for (int i = 0; i < 2; ++i) raw.push_back(*streams.emplace_back(std::make_unique<OwnStream>()));
   EXPECT_FALSE(resident_together(raw, 200, 0.2)) << "more blocks than any GPU of this kind holds";
 }
 

@@ -8,12 +8,7 @@
 namespace flux::test {
 namespace {
 
-bool hopper() {
-  int major = 0;
-  return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) == cudaSuccess && major == 9;
-}
-#define NEEDS_HOPPER() \
-  if (!hopper()) GTEST_SKIP() << "needs a GPU of compute capability 9.0"
+using Sm90 = OnHopper;
 
 struct Case {
   int row;
@@ -85,8 +80,7 @@ double run_case(Case const& c) {
   return relative_error(y.values(), result);
 }
 
-TEST(Sm90, EveryRowIsExactOnWholeNumbers) {
-  NEEDS_HOPPER();
+TEST_F(Sm90, EveryRowIsExactOnWholeNumbers) {
   for (int row = 0; row < sm90::kConfigs; ++row)
     for (DType dtype : {DType::kBF16, DType::kF16})
       for (WeightLayout layout : {WeightLayout::kOutIn, WeightLayout::kInOut})
@@ -96,8 +90,7 @@ TEST(Sm90, EveryRowIsExactOnWholeNumbers) {
         }
 }
 
-TEST(Sm90, ManyTilesABlock) {
-  NEEDS_HOPPER();
+TEST_F(Sm90, ManyTilesABlock) {
   for (int row = 0; row < sm90::kConfigs; ++row)
     for (int band : {1, 3}) {
       Case c{row, DType::kBF16, WeightLayout::kOutIn, 700, 1100 / 8 * 8, 328};
@@ -106,8 +99,7 @@ TEST(Sm90, ManyTilesABlock) {
     }
 }
 
-TEST(Sm90, Epilogues) {
-  NEEDS_HOPPER();
+TEST_F(Sm90, Epilogues) {
   for (int row = 0; row < sm90::kConfigs; ++row)
     for (DType dtype : {DType::kBF16, DType::kF16})
       for (WeightLayout layout : {WeightLayout::kOutIn, WeightLayout::kInOut})

@@ -13,14 +13,8 @@ constexpr Word kGoal = 0x5eed;
 constexpr StoreKind kStores[] = {StoreKind::kTensor, StoreKind::kBulk, StoreKind::kVector};
 
 /// One product of small whole numbers, and what it must be.
-class Stores : public testing::Test {
+class Stores : public OnHopper {
  protected:
-  void SetUp() override {
-    int major = 0;
-    if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) != cudaSuccess || major != 9)
-      GTEST_SKIP() << "needs a GPU of compute capability 9.0";
-  }
-
   int64_t m = 0, n = 0, k = 0;
   std::unique_ptr<DeviceMatrix> x, w;
   Reference product;

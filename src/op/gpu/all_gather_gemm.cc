@@ -26,14 +26,12 @@ class GpuGather final : public GatherOperator {
   }
 
   void run(int64_t m, Tensor const& x, std::span<Linear const> linears, Tensor const& gathered, Stream stream) override;
-  void record(Timeline* to) override {
-    require(!to, "timelines of operators on GPUs are not there yet; record on the host, or use a profiler");
-  }
+  void record(Timeline* to) override { require_no_timeline(to); }
 
  private:
   struct Way;  // of one call
   std::vector<Transfer> others(Gather const& gather, Way const& way) const;
-  sm90::Launch launch_of(Linear const& linear, Way const& way, Tensor const& x) const;
+  sm90::Launch launch_of(Linear const& linear, Tiles const& tiles, Way const& way, Tensor const& x) const;
 
   Plan plan;
   GpuChannel channel;
@@ -51,10 +49,7 @@ struct GpuGather::Way {
   Word* readable() const { return words.at(rank) + layout.size(); }
 };
 
-sm90::Launch GpuGather::launch_of(Linear const& linear, Way const& way, Tensor const& x) const {
-  bool const out_in = linear.layout == WeightLayout::kOutIn;
-  int64_t const n = out_in ? linear.weight.rows : linear.weight.columns;
-  Tiles const tiles = choose_tiles(plan, way.m, n, shape.k, linear.layout, linear.gated, *team.gpu());
+sm90::Launch GpuGather::launch_of(Linear const& linear, Tiles const& tiles, Way const& way, Tensor const& x) const {
   Shards const& shards = way.layout.shards;
   sm90::Launch l;
   l.config = tiles.row, l.blocks = gemm_blocks(plan, *team.gpu());
@@ -66,7 +61,7 @@ sm90::Launch GpuGather::launch_of(Linear const& linear, Way const& way, Tensor c
   l.c.base[way.rank] = linear.out.data;
   l.order = arrange(plan.in_order && plan.fused ? Order::kArrival : Order::kNaive,
                     way.in_place ? Tiling::kWithin : Tiling::kAcross, shards, tiles.config().tile_m(),
-                    sm90::tiles_n(tiles.config(), n), tiles.band, way.rank);
+                    sm90::tiles_n(tiles.config(), l.n()), tiles.band, way.rank);
   l.route = Keep{way.rank, way.m};
   if (way.in_place) {
     l.gate = Remote{way.rank, shards, shape.k, way.readable(), way.call.digest, way.call.watch};
@@ -105,14 +100,15 @@ bool apart(Shards const& shards, int rank, int tile_m) {
 void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears, Tensor const& gathered,
                     Stream stream) {
   require_on_gpu("x", x), require_on_gpu("the gathered output", gathered);
+  std::vector<Tiles> tiles;  // of each weight
   int tallest = 0;
   for (Linear const& l : linears) {
     require_on_gpu("the weight", l.weight), require_on_gpu("the output", l.out), require_on_gpu("the bias", l.bias);
     require(!l.up, "on GPUs gate and up are one weight, gate first; two were given");
     bool const out_in = l.layout == WeightLayout::kOutIn;
-    Tiles const tiles =
-        choose_tiles(plan, m, out_in ? l.weight.rows : l.weight.columns, shape.k, l.layout, l.gated, *team.gpu());
-    tallest = std::max(tallest, tiles.config().tile_m());
+    tiles.push_back(
+        choose_tiles(plan, m, out_in ? l.weight.rows : l.weight.columns, shape.k, l.layout, l.gated, *team.gpu()));
+    tallest = std::max(tallest, tiles.back().config().tile_m());
   }
   require(plan.path == Path::kDirect, "path=ring is not there on GPUs yet; use path=direct");
 
@@ -157,7 +153,7 @@ void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears,
     channel.copies().enqueue(copies(gather));
   }
   if (!plan.fused) enqueue_wait(call_words, inputs, stream);
-  for (Linear const& l : linears) sm90::launch(launch_of(l, way, x), stream);
+  for (size_t i = 0; i < linears.size(); ++i) sm90::launch(launch_of(linears[i], tiles[i], way, x), stream);
   if (gathered) {
     enqueue_wait(call_words, inputs, stream);
     for (int p = 0; p < ranks; ++p) {

@@ -56,23 +56,23 @@ GpuPartialSums::Traffic GpuPartialSums::traffic(GpuChannel& channel, Call const&
   return t;
 }
 
-void GpuPartialSums::run(GpuChannel& channel, Call const& call, int64_t m, Tensor const& x, Tensor const& weight,
-                         WeightLayout layout, Tensor const& out, SumEpilogue const& epilogue, Stream stream) {
+void GpuPartialSums::run(GpuChannel& channel, Call const& call, Tiles const& tiles, int64_t m, Tensor const& x,
+                         Tensor const& weight, WeightLayout layout, Tensor const& out, SumEpilogue const& epilogue,
+                         Stream stream) {
   if (m == 0 || n_ == 0) return;
   int const rank = team_.rank(), ranks = team_.size();
-  Tiles const tiles = this->tiles(m, layout);
   Traffic const t = traffic(channel, call, m, tiles.config().tile_m());
 
   sm90::Launch l;
   l.config = tiles.row, l.blocks = gemm_blocks(plan_, *team_.gpu());
-  l.a.base[rank] = x.data, l.a_stride = x.rows <= 1 ? x.columns : x.stride;
+  l.a.base[rank] = x.data, l.a_stride = packed(x).stride;
   l.weight = weight, l.layout = layout;
   for (int p = 0; p < ranks; ++p) l.c.base[p] = t.slots.at(p);
   l.c_stride = n_, l.store = plan_.store;
   Order const order = plan_.in_order && way_ != Way::kBroadcast ? Order::kRotated : Order::kNaive;
   l.order = arrange(order, Tiling::kAcross, t.bands.shards, tiles.config().tile_m(), sm90::tiles_n(tiles.config(), n_),
                     tiles.band, way_ == Way::kBroadcast ? 0 : rank);
-  l.gate = Open{rank, layout == WeightLayout::kOutIn ? weight.columns : weight.rows};
+  l.gate = Open{rank, l.k()};
   Announcer announcer{t.bands, sm90::announcements(tiles.config(), n_), reinterpret_cast<Word*>(counts_.get()), t.words,
                       call.digest};
   switch (way_) {

@@ -15,9 +15,9 @@ class GpuPartialSums {
   GpuPartialSums(Team& team, int64_t max_m, int64_t n, int64_t k, DType dtype, Plan const& plan, Way way);
 
   /// Multiplies x · weight, sends the tiles on their way, and adds up the rows that are summed here:
-  /// out + bias + residual, and normed. Everything is enqueued.
-  void run(GpuChannel& channel, Call const& call, int64_t m, Tensor const& x, Tensor const& weight, WeightLayout layout,
-           Tensor const& out, SumEpilogue const& epilogue, Stream stream);
+  /// out + bias + residual, and normed. Everything is enqueued. `tiles`: what tiles() gave for m.
+  void run(GpuChannel& channel, Call const& call, Tiles const& tiles, int64_t m, Tensor const& x, Tensor const& weight,
+           WeightLayout layout, Tensor const& out, SumEpilogue const& epilogue, Stream stream);
 
   /// The second half alone, as run() does it where the plan is not fused: partial sums of all rows lie in staged().
   void scatter(GpuChannel& channel, Call const& call, int64_t m, Tensor const& out, SumEpilogue const& epilogue,

@@ -9,18 +9,16 @@
 namespace flux {
 namespace {
 
-void no_timeline(Timeline* timeline) {
-  require(!timeline, "timelines of operators on GPUs are not there yet; record on the host, or use a profiler");
-}
-
-class GpuReduceScatter final : public SumOperator {
+class GpuReduceScatter : public SumOperator {
  public:
-  GpuReduceScatter(Team& team, GemmReduceScatter::Shape const& s, Plan const& p)
+  /// As HostReduceScatter.
+  GpuReduceScatter(Team& team, GemmReduceScatter::Shape const& s, Plan const& p, std::string_view op,
+                   PartialSums::Way way, int64_t more_words = 0, int64_t more_bytes = 0)
       : SumOperator(team, s),
-        way(PartialSums::way_of(p)),
-        channel(team, fmt::format("gemm_rs m<={} n={} {}", s.max_m, s.n, name(s.dtype)),
-                PartialSums::words(s.max_m, team.size(), p, way),
-                PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.size(), p, way), p),
+        way(way),
+        channel(team, fmt::format("{} m<={} n={} {}", op, s.max_m, s.n, name(s.dtype)),
+                PartialSums::words(s.max_m, team.size(), p, way) + more_words,
+                PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.size(), p, way) + more_bytes, p),
         partials(team, s.max_m, s.n, s.k, s.dtype, p, way) {}
 
   void run(int64_t m, Tensor const& x, Tensor const& weight, WeightLayout layout, Tensor const& out,
@@ -28,49 +26,46 @@ class GpuReduceScatter final : public SumOperator {
     GpuPartialSums::require_operands(x, weight, out, epilogue);
     Tiles const tiles = partials.tiles(m, layout);  // refuses before the call begins
     Call const call = channel.begin(fmt::format("m={} row={}", m, tiles.row), stream);
-    partials.run(channel, call, m, x, weight, layout, out, epilogue, stream);
+    multiply_and_sum(call, tiles, m, x, weight, layout, out, epilogue, stream);
+  }
+  void record(Timeline* to) override { require_no_timeline(to); }
+
+ protected:
+  /// All of the call from its beginning on.
+  virtual void multiply_and_sum(Call const& call, Tiles const& tiles, int64_t m, Tensor const& x, Tensor const& weight,
+                                WeightLayout layout, Tensor const& out, SumEpilogue const& epilogue, Stream stream) {
+    partials.run(channel, call, tiles, m, x, weight, layout, out, epilogue, stream);
     channel.finish(call, {}, stream);
   }
-  void record(Timeline* to) override { no_timeline(to); }
 
- private:
-  PartialSums::Way way;
+  PartialSums::Way const way;
   GpuChannel channel;
   GpuPartialSums partials;
 };
 
-class GpuAllReduce final : public SumOperator {
+class GpuAllReduce final : public GpuReduceScatter {
  public:
-  GpuAllReduce(Team& team, GemmAllReduce::Shape const& s, Plan const& p)
-      : SumOperator(team, s),
-        way(PartialSums::way_of_all(p)),
+  // The summed rows, and a word an owner, lie behind the partials.
+  GpuAllReduce(Team& team, GemmAllReduce::Shape const& s, Plan const& p, PartialSums::Way way)
+      : GpuReduceScatter(team, s, p, "gemm_ar", way, team.size(), s.max_m * s.n * size_of(s.dtype)),
         result_words(PartialSums::words(s.max_m, team.size(), p, way)),
-        result_bytes(PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.size(), p, way)),
-        channel(team, fmt::format("gemm_ar m<={} n={} {}", s.max_m, s.n, name(s.dtype)), result_words + team.size(),
-                result_bytes + s.max_m * s.n * size_of(s.dtype), p),
-        partials(team, s.max_m, s.n, s.k, s.dtype, p, way) {
+        result_bytes(PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.size(), p, way)) {
     require(way == PartialSums::Way::kBroadcast || !team.gpu()->mirrored(),
             "shots=two has no mirror: nobody replays the summed rows; use shots=one");
   }
 
-  void run(int64_t m, Tensor const& x, Tensor const& weight, WeightLayout layout, Tensor const& out,
-           SumEpilogue const& epilogue, Stream stream) override {
-    GpuPartialSums::require_operands(x, weight, out, epilogue);
-    Tiles const tiles = partials.tiles(m, layout);  // refuses before the call begins
-    Call const call = channel.begin(fmt::format("m={} row={}", m, tiles.row), stream);
-    if (way == PartialSums::Way::kBroadcast) {
-      partials.run(channel, call, m, x, weight, layout, out, epilogue, stream);
-      channel.finish(call, {}, stream);
-    } else {
-      two_shot(call, m, x, weight, layout, out, epilogue, stream);
-    }
-  }
-  void record(Timeline* to) override { no_timeline(to); }
-
  private:
+  void multiply_and_sum(Call const& call, Tiles const& tiles, int64_t m, Tensor const& x, Tensor const& weight,
+                        WeightLayout layout, Tensor const& out, SumEpilogue const& epilogue, Stream stream) override {
+    if (way == PartialSums::Way::kBroadcast)
+      GpuReduceScatter::multiply_and_sum(call, tiles, m, x, weight, layout, out, epilogue, stream);
+    else
+      two_shot(call, tiles, m, x, weight, layout, out, epilogue, stream);
+  }
+
   // Each owner's sums go to everybody as the shards of an all-gather do, one word an owner.
-  void two_shot(Call const& call, int64_t m, Tensor const& x, Tensor const& weight, WeightLayout layout,
-                Tensor const& out, SumEpilogue const& epilogue, Stream stream) {
+  void two_shot(Call const& call, Tiles const& tiles, int64_t m, Tensor const& x, Tensor const& weight,
+                WeightLayout layout, Tensor const& out, SumEpilogue const& epilogue, Stream stream) {
     int const rank = team.rank(), ranks = team.size();
     Gather gather{rank, arrival_words(m, shape.n, ranks, 8, {}), {}, call.digest};
     gather.element_bytes = size_of(shape.dtype);
@@ -89,7 +84,7 @@ class GpuAllReduce final : public SumOperator {
     at_owner.bias = epilogue.bias, at_owner.residual = epilogue.residual;
     if (epilogue.residual) at_owner.residual.data = epilogue.residual.row(shards.begin(rank));
     here.norm_weight = epilogue.norm_weight, here.normed = epilogue.normed, here.norm_epsilon = epilogue.norm_epsilon;
-    partials.run(channel, call, m, x, weight, layout, summed, at_owner, stream);
+    partials.run(channel, call, tiles, m, x, weight, layout, summed, at_owner, stream);
     Inputs results;
     if (m > 0 && shape.n > 0) {
       results.arrival = {rank, gather.layout, gather.words.at(rank), call.digest, call.watch};
@@ -102,19 +97,16 @@ class GpuAllReduce final : public SumOperator {
     channel.finish(call, results, stream);
   }
 
-  PartialSums::Way way;
-  int64_t result_words, result_bytes;  // where the summed rows begin, behind the partials
-  GpuChannel channel;
-  GpuPartialSums partials;
+  int64_t result_words, result_bytes;  // where the summed rows begin
 };
 
 }  // namespace
 
 std::unique_ptr<SumOperator> gpu_gemm_rs(Team& team, GemmReduceScatter::Shape const& shape, Plan const& plan) {
-  return std::make_unique<GpuReduceScatter>(team, shape, plan);
+  return std::make_unique<GpuReduceScatter>(team, shape, plan, "gemm_rs", PartialSums::way_of(plan));
 }
 std::unique_ptr<SumOperator> gpu_gemm_ar(Team& team, GemmAllReduce::Shape const& shape, Plan const& plan) {
-  return std::make_unique<GpuAllReduce>(team, shape, plan);
+  return std::make_unique<GpuAllReduce>(team, shape, plan, PartialSums::way_of_all(plan));
 }
 
 }  // namespace flux

@@ -6,6 +6,7 @@
 
 #include "engine/sm90/choose.h"
 #include "kernel/sm90.h"
+#include "op/checks.h"
 
 namespace flux {
 
@@ -37,6 +38,10 @@ void prepare_tiles(Plan const& plan, DType dtype) {
     if (plan.block_m > 0 && (config.tile_m() != plan.block_m || config.tile_n() != plan.block_n)) continue;
     for (WeightLayout layout : {WeightLayout::kOutIn, WeightLayout::kInOut}) sm90::prepare(row, dtype, layout);
   }
+}
+
+void require_no_timeline(Timeline const* timeline) {
+  require(!timeline, "timelines of operators on GPUs are not there yet; record on the host, or use a profiler");
 }
 
 void require_on_gpu(std::string_view what, Tensor const& t) {

@@ -7,6 +7,8 @@
 
 namespace flux {
 
+struct Timeline;
+
 struct Tiles {
   int row = 0, band = 1;
   sm90::Config const& config() const { return sm90::kTable[row]; }
@@ -22,6 +24,9 @@ int gemm_blocks(Plan const& plan, Gpu const& gpu);
 
 /// Loads the kernels that this plan may choose.
 void prepare_tiles(Plan const& plan, DType dtype);
+
+/// Throws Error{kInvalid} if a timeline is asked for.
+void require_no_timeline(Timeline const* timeline);
 
 /// One row has no distance to the next, whatever its stride says.
 inline Tensor packed(Tensor t) {

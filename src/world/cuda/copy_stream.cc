@@ -1,24 +1,10 @@
 #include "world/cuda/copy_stream.h"
 
-#include <cuda.h>
-#include <cuda_runtime.h>
-
 #include "kernel/check.h"
+#include "kernel/driver.h"
 
 namespace flux {
 namespace {
-
-// The driver's functions by way of the runtime, so that nothing links to libcuda.
-template <class Function>
-Function driver(char const* name) {
-  void* found = nullptr;
-  cudaDriverEntryPointQueryResult result;
-  if (cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &result) != cudaSuccess ||
-      result != cudaDriverEntryPointSuccess)
-    throw Error(ErrorKind::kDevice,
-                std::string("the CUDA driver has no ") + name + "; version 12.0 or later is needed");
-  return reinterpret_cast<Function>(found);
-}
 
 void check_driver(CUresult result, char const* what) {
   if (result != CUDA_SUCCESS)
@@ -26,13 +12,13 @@ void check_driver(CUresult result, char const* what) {
 }
 
 void write_word(Stream stream, Word* word, Word value) {
-  static auto const write = driver<decltype(&cuStreamWriteValue32)>("cuStreamWriteValue32");
+  static auto const write = driver_function<decltype(&cuStreamWriteValue32)>("cuStreamWriteValue32");
   check_driver(write(stream, reinterpret_cast<CUdeviceptr>(word), value, CU_STREAM_WRITE_VALUE_DEFAULT),
                "setting a word behind a copy");
 }
 
 void wait_word(Stream stream, Word const* word, Word value) {
-  static auto const wait = driver<decltype(&cuStreamWaitValue32)>("cuStreamWaitValue32");
+  static auto const wait = driver_function<decltype(&cuStreamWaitValue32)>("cuStreamWaitValue32");
   check_driver(wait(stream, reinterpret_cast<CUdeviceptr>(word), value, CU_STREAM_WAIT_VALUE_EQ),
                "waiting for a word before a copy");
 }
@@ -58,7 +44,7 @@ void enqueue_zeros(void* data, int64_t bytes, Stream stream) {
 }
 
 void enqueue_words(Word* words, Word value, int64_t count, Stream stream) {
-  static auto const fill = driver<decltype(&cuMemsetD32Async)>("cuMemsetD32Async");
+  static auto const fill = driver_function<decltype(&cuMemsetD32Async)>("cuMemsetD32Async");
   check_driver(fill(reinterpret_cast<CUdeviceptr>(words), value, count, stream), "filling words");
 }
 
