@@ -14,6 +14,7 @@
 #include "bench/workloads.h"
 #include "flux/op.h"
 #include "op/gpu/partial_sums.h"
+#include "world/cuda/copy_stream.h"
 
 namespace flux::bench {
 namespace {
@@ -182,26 +183,43 @@ void run_problem(GemmProblem const& p, CublasLt& cublas, OverlapSuite const& opt
                        if (!subject.gathers) subject.communication(stream);
                      },
                      {}});
+  // Both at once, neither waiting for the other: what the traffic costs the GEMM, and the GEMM the traffic.
+  CopyStream beside;
+  methods.push_back({"beside",
+                     [&] {
+                       beside.fork(stream);
+                       subject.communication(beside.stream());
+                       before.run();
+                       beside.join(stream);
+                     },
+                     {}});
   methods.push_back({"flux", [&] { subject.fused(stream); }, {}});
-  measure_graphs(methods, options.rounds, 1, random);
-  world->check();
+  for (std::string_view timing : {"graph", "eager"}) {
+    if (!options.timing.empty() && options.timing != timing) continue;
+    for (GpuMethod& method : methods) method.us.clear();
+    if (timing == "graph")
+      measure_graphs(methods, options.rounds, 1, random);
+    else
+      measure(methods, options.rounds, 1, random, stream);
+    world->check();
 
-  double gemm_us = INFINITY;
-  for (size_t i = 0; i < first; ++i) gemm_us = std::min(gemm_us, methods[i].quantile(0.5));
-  double const comm_us = methods[first].quantile(0.5), none_us = methods[first + 1].quantile(0.5);
-  int64_t const columns = subject.gathers ? p.k : p.n;
-  for (size_t i = first + 1; i < methods.size(); ++i) {
-    bool const ours = methods[i].name == "flux";
-    ResultRow row = row_of(p, methods[i]);
-    row.world = "mirror", row.link = options.partner == Partner::kHost ? "pcie" : "device";
-    row.duplex = true, row.incoming = "replay", row.timing = "graph";
-    row.gemm_us = gemm_us, row.gemm_by = "cublaslt", row.comm_us = comm_us;
-    row.link_gbps = 1e-3 * (p.m - subject.own.size) * columns * 2 / comm_us;
-    row.floor_us = std::max(gemm_us, comm_us);
-    row.ect_us = row.total_us - gemm_us;
-    if (none_us > gemm_us) row.efficiency = 1 - *row.ect_us / (none_us - gemm_us);
-    if (ours) row.variant = options.variant, row.plan = "sm90 " + to_string(subject.plan), row.error = error;
-    rows.push_back(row);
+    double gemm_us = INFINITY;
+    for (size_t i = 0; i < first; ++i) gemm_us = std::min(gemm_us, methods[i].quantile(0.5));
+    double const comm_us = methods[first].quantile(0.5), none_us = methods[first + 1].quantile(0.5);
+    int64_t const columns = subject.gathers ? p.k : p.n;
+    for (size_t i = first + 1; i < methods.size(); ++i) {
+      bool const ours = methods[i].name == "flux";
+      ResultRow row = row_of(p, methods[i]);
+      row.world = "mirror", row.link = options.partner == Partner::kHost ? "pcie" : "device";
+      row.duplex = true, row.incoming = "replay", row.timing = timing;
+      row.gemm_us = gemm_us, row.gemm_by = "cublaslt", row.comm_us = comm_us;
+      row.link_gbps = 1e-3 * (p.m - subject.own.size) * columns * 2 / comm_us;
+      row.floor_us = std::max(gemm_us, comm_us);
+      row.ect_us = row.total_us - gemm_us;
+      if (none_us > gemm_us) row.efficiency = 1 - *row.ect_us / (none_us - gemm_us);
+      if (ours) row.variant = options.variant, row.plan = "sm90 " + to_string(subject.plan), row.error = error;
+      rows.push_back(row);
+    }
   }
 }
 
@@ -211,8 +229,9 @@ ResultFile overlap_suite(OverlapSuite const& options, std::function<void(int don
   CublasLt cublas(options.cublaslt);
   std::mt19937 random(7);
   auto problems = read_problems(options.workloads, {options.tier}, {options.ranks}, options.least_m);
-  if (!options.only.empty())
-    std::erase_if(problems, [&](auto const& p) { return p.workload.find(options.only) == std::string::npos; });
+  std::erase_if(problems, [&](auto const& p) {
+    return p.m > options.most_m || p.workload.find(options.only) == std::string::npos;
+  });
   if (problems.empty())
     throw Error(ErrorKind::kInvalid, fmt::format("no workload of tier {} for {} ranks has '{}' in its name",
                                                  options.tier, options.ranks, options.only));

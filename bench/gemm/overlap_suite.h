@@ -1,6 +1,7 @@
 #pragma once
 // Operators on one GPU of a W-way world, the other ranks mirrored: fused against one after the other, against the best
-// GEMM alone and the bytes alone, interleaved, as CUDA graphs.
+// GEMM alone and the bytes alone, interleaved; as CUDA graphs and enqueued call by call.
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -16,7 +17,8 @@ struct OverlapSuite {
   std::string only;      // workloads whose name contains this
   std::string cublaslt;  // as in GemmSuite
   int ranks = 8;
-  int64_t least_m = 0;
+  int64_t least_m = 0, most_m = INT64_MAX;
+  std::string timing;  // `graph` or `eager`; both, if empty
   Partner partner = Partner::kHost;
   Plan plan;
   std::string variant;  // what the plan forces, for the rows

@@ -48,12 +48,16 @@ void time_rounds(std::vector<GpuMethod>& methods, int warm_up, int rounds, int r
   must(cudaEventDestroy(end));
 }
 
-void measure(std::vector<GpuMethod>& methods, int rounds, int repeat, std::mt19937& random) {
-  auto const hold = [](size_t) { occupy<<<1, 1>>>(40'000); };
+void measure(std::vector<GpuMethod>& methods, int rounds, int repeat, std::mt19937& random, cudaStream_t stream) {
+  constexpr int64_t kLeastNs = 40'000, kMostNs = 20'000'000;
+  std::vector<int64_t> hold_ns(methods.size(), kLeastNs);  // longer than the host took so far
+  auto const hold = [&](size_t i) { occupy<<<1, 1, 0, stream>>>(hold_ns[i]); };
   auto const run = [&](size_t i) {
+    int64_t const begin = now_ns();
     for (int r = 0; r < repeat; ++r) methods[i].run();
+    hold_ns[i] = std::clamp((now_ns() - begin) * 3 / 2, hold_ns[i], kMostNs);
   };
-  time_rounds(methods, 1, rounds, repeat, nullptr, random, hold, run);
+  time_rounds(methods, 2, rounds, repeat, stream, random, hold, run);
 }
 
 }  // namespace flux::bench

@@ -12,7 +12,7 @@ namespace flux::bench {
 
 struct GpuMethod {
   std::string name;
-  std::function<void()> run;  // enqueues on the default stream
+  std::function<void()> run;  // enqueues on the stream that is timed
   std::vector<double> us;     // of each round
   double quantile(double q) const;
 };
@@ -22,7 +22,9 @@ struct GpuMethod {
 void time_rounds(std::vector<GpuMethod>& methods, int warm_up, int rounds, int repeat, CUstream_st* stream,
                  std::mt19937& random, std::function<void(size_t)> const& hold, std::function<void(size_t)> const& run);
 
-/// `rounds` rounds, each method `repeat` times in a row within a sample.
-void measure(std::vector<GpuMethod>& methods, int rounds, int repeat, std::mt19937& random);
+/// `rounds` rounds, each method `repeat` times in a row within a sample, enqueued on `stream` while it is held: what the
+/// host needs to enqueue is not measured.
+void measure(std::vector<GpuMethod>& methods, int rounds, int repeat, std::mt19937& random,
+             CUstream_st* stream = nullptr);
 
 }  // namespace flux::bench

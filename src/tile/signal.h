@@ -136,7 +136,8 @@ struct Watch {
 
 FLUX_HD inline bool aborted(Watch const& watch) { return load_acquire(watch.abort.at(watch.rank)) != 0; }
 
-/// The same, of what the host says: a read across the bus, so asked now and then. Hands the verdict on.
+/// The same, of what the host says; hands the verdict on. Asked rarely: reads across the bus by every block slow down
+/// the copies that share it (docs/protocol.md).
 FLUX_HD inline bool aborted_by_host(Watch const& watch) {
   Word const* const told = watch.told.at(watch.rank);
   Word const verdict = told ? load_acquire(told) : 0;
@@ -179,7 +180,7 @@ FLUX_HD inline bool await(Word const* word, Word goal, Watch const& watch, Await
       if (noted) note(watch, Awaited::kNothing, 0, 0, 0, 0, 0);
       return true;
     }
-    if (aborted(watch) || (looks % 256 == 255 && aborted_by_host(watch))) return false;
+    if (aborted(watch)) return false;
     bool const foreign = seen != 0;
     int64_t const now = now_ns();
     if (start == 0) start = now;
@@ -187,6 +188,7 @@ FLUX_HD inline bool await(Word const* word, Word goal, Watch const& watch, Await
     if (foreign || late || now - start - noted > kNoteAfter) {
       noted = now - start;
       note(watch, what, peer, row, seen, goal, noted);
+      if (aborted_by_host(watch)) return false;
     }
     if (foreign || late) {
       raise_abort(watch, foreign ? Reason::kOtherCall : Reason::kTimeout);

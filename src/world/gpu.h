@@ -19,7 +19,9 @@ class Gpu {
   virtual void activate() const = 0;
   /// Multiprocessors that this rank's kernels may fill.
   virtual int processors() const = 0;
-  /// Whether that is a part of the GPU, shared with other ranks.
+  /// Whether those are all it has.
+  virtual bool whole() const = 0;
+  /// Whether other ranks have a part of it.
   virtual bool shared() const = 0;
   /// Whether the other ranks are played by memory that is not theirs: see World::mirror.
   virtual bool mirrored() const = 0;

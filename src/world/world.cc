@@ -85,6 +85,10 @@ void run_devices(int ranks, WorldOptions const& options, std::function<void(Worl
   run_ranks(ranks, options, body, [](int rank) { return open_gpu(rank, 1); });
 }
 void run_shared_gpu(int ranks, WorldOptions const& options, std::function<void(World&)> const& body) {
+  constexpr int kMost = 8;
+  if (ranks > kMost)
+    throw Error(ErrorKind::kInvalid, "ranks that share a GPU are 1 to 8, not " + std::to_string(ranks) +
+                                         ": more have not enough hardware queues and would wait for each other");
   run_ranks(ranks, options, body, [ranks](int) { return open_gpu(0, ranks); });
 }
 

@@ -6,6 +6,7 @@
 #include <Eigen/Core>
 #include <cstdint>
 #include <cstring>
+#include <mutex>
 #include <random>
 #include <vector>
 
@@ -25,15 +26,37 @@ class OnHopper : public testing::Test {
   }
 };
 
+/// A stream that is used again by the next one: each new stream takes the next hardware queue, and ranks of one GPU must
+/// not share one.
 class OwnStream {
  public:
-  OwnStream() { must(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
-  ~OwnStream() { cudaStreamDestroy(stream_); }
+  OwnStream() {
+    std::lock_guard lock(mutex());
+    if (idle().empty()) {
+      must(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+    } else {
+      stream_ = idle().back();
+      idle().pop_back();
+    }
+  }
+  ~OwnStream() {
+    cudaStreamSynchronize(stream_);
+    std::lock_guard lock(mutex());
+    idle().push_back(stream_);
+  }
   OwnStream(OwnStream const&) = delete;
   operator cudaStream_t() const { return stream_; }
   void settle() const { must(cudaStreamSynchronize(stream_)); }
 
  private:
+  static std::mutex& mutex() {
+    static std::mutex one;
+    return one;
+  }
+  static std::vector<cudaStream_t>& idle() {
+    static std::vector<cudaStream_t> streams;
+    return streams;
+  }
   cudaStream_t stream_ = nullptr;
 };
 
@@ -50,9 +73,15 @@ inline float widen(uint16_t bits, DType dtype) {
 class DeviceBytes {
  public:
   explicit DeviceBytes(int64_t bytes) : bytes_(bytes) {
-    if (bytes > 0) must(cudaMalloc(&data_, bytes)), must(cudaMemset(data_, 0, bytes));
+    if (bytes == 0) return;
+    must(cudaMallocAsync(&data_, bytes, nullptr));
+    must(cudaMemset(data_, 0, bytes));
+    must(cudaStreamSynchronize(nullptr));
   }
-  ~DeviceBytes() { cudaFree(data_); }
+  // cudaFree would wait for the kernels of all ranks on this GPU.
+  ~DeviceBytes() {
+    if (data_) cudaFreeAsync(data_, nullptr);
+  }
   DeviceBytes(DeviceBytes&& other) noexcept : data_(other.data_), bytes_(other.bytes_) { other.data_ = nullptr; }
   DeviceBytes(DeviceBytes const&) = delete;
   template <class T = void>

@@ -1,8 +1,8 @@
 // The scenario list of the host engine, by the real kernels, with all ranks on one GPU.
 #include <fmt/format.h>
 
-#include <map>
 #include <mutex>
+#include <set>
 
 #include "gpu/world.h"
 #include "op/scenario.h"
@@ -31,6 +31,9 @@ class GpuMemory final : public Memory {
   void fetch(Tensor const& placed, Tensor const& host) override {
     if (!placed) return;
     int64_t const bytes = host.rows * host.stride * size_of(host.dtype);
+    // The driver may hold a lock while it waits to copy to pageable memory, and the other ranks, threads of this
+    // process, could not enqueue what our stream waits for. So nothing is left to wait for.
+    stream_.settle();
     must(cudaMemcpyAsync(host.data, placed.data, bytes, cudaMemcpyDeviceToHost, stream_));
     stream_.settle();
   }
@@ -41,8 +44,11 @@ class GpuMemory final : public Memory {
   std::vector<void*> blocks_;
 };
 
+constexpr int kMostRanks = 8;  // on one GPU
+
 bool on_gpu(Scenario const& s) {
-  return s.plan.path == Path::kDirect && s.plan.route != RouteKind::kRing && !s.plan.wide_slots;
+  return s.ranks <= kMostRanks && s.plan.path == Path::kDirect && s.plan.route != RouteKind::kRing &&
+         !s.plan.wide_slots;
 }
 
 /// As the GPU takes it: 16-bit operands, widths in units of 8, tiles of the engine's table.
@@ -63,7 +69,7 @@ std::vector<Scenario> gpu_scenarios() {
   };
   for (Scenario const& s : all_scenarios()) add(s);
   // One row, sent after the GEMM: fewer rows than owners, and words that count whole shards.
-  for (int ranks : {3, 8, 16}) {
+  for (int ranks : {3, 8}) {
     Scenario s;
     s.op = Op::kGemmReduceScatter, s.m = 1, s.n = 48, s.k = 128, s.ranks = ranks, s.calls = 3;
     s.plan = parse_plan("fused=no");
@@ -82,36 +88,44 @@ std::vector<Scenario> gpu_scenarios() {
   return list;
 }
 
-/// One world for all scenarios of as many ranks.
-void expect_exact(std::vector<Scenario> const& list) {
-  std::map<int, std::vector<Scenario>> by_ranks;
-  for (Scenario const& s : list) by_ranks[s.ranks].push_back(s);
+/// One world for all scenarios, which have as many ranks.
+void expect_exact(int ranks, std::vector<Scenario> const& scenarios) {
   WorldOptions options;
   options.limit_seconds = 20;
-  for (auto const& [ranks, scenarios] : by_ranks) {
-    std::mutex mutex;
-    auto body = [&](World& world) {
-      GpuMemory memory;  // one stream for all: a GPU has 32 queues
-      for (Scenario const& s : scenarios) {
-        memory.clear();
-        std::string failure;
-        try {
-          failure = run_scenario(world, s, memory);
-        } catch (Error const& error) {
-          ADD_FAILURE() << s.describe() << ": " << error.what();
-          throw;
-        }
-        std::lock_guard lock(mutex);
-        EXPECT_EQ(failure, "");
+  std::mutex mutex;
+  auto body = [&](World& world) {
+    GpuMemory memory;  // one stream for all: a GPU has 32 queues
+    for (Scenario const& s : scenarios) {
+      memory.clear();
+      std::string failure;
+      try {
+        failure = run_scenario(world, s, memory);
+      } catch (Error const& error) {
+        ADD_FAILURE() << s.describe() << ": " << error.what();
+        throw;
       }
-    };
-    EXPECT_NO_THROW(run_shared_gpu(ranks, options, body)) << ranks << " ranks";
-  }
+      std::lock_guard lock(mutex);
+      EXPECT_EQ(failure, "");
+    }
+  };
+  EXPECT_NO_THROW(run_shared_gpu(ranks, options, body)) << ranks << " ranks";
 }
 
 using Scenarios = SharedGpuWorld;
+class ScenariosOf : public Scenarios, public testing::WithParamInterface<int> {};
 
-TEST_F(Scenarios, EveryOneIsExact) { expect_exact(gpu_scenarios()); }
+std::vector<int> rank_counts() {
+  std::set<int> counts;
+  for (Scenario const& s : gpu_scenarios()) counts.insert(s.ranks);
+  return {counts.begin(), counts.end()};
+}
+
+TEST_P(ScenariosOf, Ranks) {
+  std::vector<Scenario> list = gpu_scenarios();
+  std::erase_if(list, [](Scenario const& s) { return s.ranks != GetParam(); });
+  expect_exact(GetParam(), list);
+}
+INSTANTIATE_TEST_SUITE_P(All, ScenariosOf, testing::ValuesIn(rank_counts()), testing::PrintToStringParamName());
 
 // Few and small: for compute-sanitizer.
 TEST_F(Scenarios, SmallOnesAreExact) {
@@ -122,7 +136,7 @@ TEST_F(Scenarios, SmallOnesAreExact) {
       s.op = op, s.m = 67, s.n = 48, s.k = 64, s.ranks = 2, s.plan = parse_plan(line);
       list.push_back(for_gpu(s, 1));  // one kernel: a sanitizer instruments each
     }
-  expect_exact(list);
+  expect_exact(2, list);
 }
 
 }  // namespace

@@ -71,7 +71,7 @@ class Engine {
   __device__ bool admit(bool ok) {
     check(ok && !aborted(*watch_));
     ptx::fence_bulk_loads();
-    shared_.admitted.advance_to(++admitted_);
+    shared_.admitted.advance();
     return true;
   }
 
@@ -111,7 +111,7 @@ class Engine {
   Loader<S> loader_;
   Maths<S> maths_;
   Storer<S> storer_;
-  uint32_t admitted_ = 0, loaded_ = 0, published_ = 0;  // by gatekeeper, loader, announcer
+  uint32_t loaded_ = 0, published_ = 0;  // by loader, announcer
 };
 
 }  // namespace flux::sm90

@@ -67,7 +67,7 @@ class Storer {
     pending_ = false;
     if (!leads()) return;
     ptx::await_bulk_stores<kYounger>();
-    shared_.performed.advance_to(++performed_);
+    shared_.performed.advance();
   }
 
  private:
@@ -162,8 +162,7 @@ class Storer {
   int bands_ = 0, in_flight_ = 0;
   int oldest_ = 0;  // slot of the oldest store in flight, rings side by side
   Ring<S::kSlots> slot_;
-  bool pending_ = false;    // the last tile is yet to be handed to the announcer
-  uint32_t performed_ = 0;  // tiles handed over
+  bool pending_ = false;  // the last tile is yet to be handed to the announcer
 };
 
 }  // namespace flux::sm90

@@ -28,7 +28,7 @@ Tiles choose_tiles(Plan const& plan, int64_t m, int64_t n, int64_t k, WeightLayo
 }
 
 int gemm_blocks(Plan const& plan, Gpu const& gpu) {
-  if (!gpu.shared() && plan.spare == 0) return 0;
+  if (gpu.whole() && plan.spare == 0) return 0;
   return std::max((gpu.processors() - plan.spare) / 2 * 2, 2);  // whole clusters
 }
 

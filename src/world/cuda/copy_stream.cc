@@ -1,5 +1,9 @@
 #include "world/cuda/copy_stream.h"
 
+#include <map>
+#include <mutex>
+#include <vector>
+
 #include "kernel/check.h"
 #include "kernel/driver.h"
 
@@ -52,8 +56,30 @@ void write_now(Word* word, Word value) {
   check_cuda(cudaMemcpy(word, &value, sizeof value, cudaMemcpyHostToDevice), "writing a word");
 }
 
-CopyStream::CopyStream() {
-  check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream for copies");
+namespace {
+
+// Streams are kept for whoever needs one next. Each new one takes the next of the GPU's few hardware queues, in turn,
+// and streams that share a queue hold each other up: ranks that share a GPU might wait for each other for ever.
+struct IdleStreams {
+  std::mutex mutex;
+  std::map<int, std::vector<Stream>> of_device;
+} idle;
+
+int this_device() {
+  int device = 0;
+  check_cuda(cudaGetDevice(&device), "which GPU");
+  return device;
+}
+
+}  // namespace
+
+CopyStream::CopyStream() : device_(this_device()) {
+  {
+    std::lock_guard lock(idle.mutex);
+    auto& streams = idle.of_device[device_];
+    if (!streams.empty()) stream_ = streams.back(), streams.pop_back();
+  }
+  if (!stream_) check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream for copies");
   for (cudaEvent_t* event : {&forked_, &joined_})
     check_cuda(cudaEventCreateWithFlags(event, cudaEventDisableTiming), "an event");
 }
@@ -61,7 +87,8 @@ CopyStream::CopyStream() {
 CopyStream::~CopyStream() {
   cudaStreamSynchronize(stream_);
   cudaEventDestroy(forked_), cudaEventDestroy(joined_);
-  cudaStreamDestroy(stream_);
+  std::lock_guard lock(idle.mutex);
+  idle.of_device[device_].push_back(stream_);
 }
 
 void CopyStream::fork(Stream caller) {

@@ -34,6 +34,7 @@ class CopyStream {
   Stream stream() const { return stream_; }
 
  private:
+  int device_;
   Stream stream_ = nullptr;
   CUevent_st *forked_ = nullptr, *joined_ = nullptr;
 };

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 #include <random>
 #include <vector>
 
@@ -13,6 +14,34 @@
 
 namespace flux {
 namespace {
+
+// cudaFree waits for all kernels of the GPU and holds up whoever enqueues meanwhile. Where ranks share the GPU, a kernel
+// may be waiting for just that, so blocks are freed when the last rank of this process has left. (Memory of a pool is
+// freed without waiting, but streams cannot set words in it.)
+class LateFrees {
+ public:
+  /// Those of this process's GPU 0, as long as anybody has them.
+  static std::shared_ptr<LateFrees> shared() {
+    static std::mutex mutex;
+    static std::weak_ptr<LateFrees> all;
+    std::lock_guard lock(mutex);
+    auto frees = all.lock();
+    if (!frees) all = frees = std::make_shared<LateFrees>();
+    return frees;
+  }
+  ~LateFrees() {
+    for (void* block : blocks_) cudaFree(block);
+    for (void* block : pinned_) cudaFreeHost(block);
+  }
+  void add(void* block, bool pinned) {
+    std::lock_guard lock(mutex_);
+    (pinned ? pinned_ : blocks_).push_back(block);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<void*> blocks_, pinned_;
+};
 
 // One context a GPU for all ranks of the process: pointers are the same everywhere. A block lives until the last rank
 // that can reach it lets go.
@@ -81,20 +110,21 @@ class CudaGpu final : public Gpu {
  public:
   CudaGpu(int device, int parts, Partner mirror) : device_(device), parts_(parts), mirror_(mirror) {
     activate();
-    int total = 0, same_address = 0;
+    if (parts > 1) late_frees_ = LateFrees::shared();
+    int total = 0;
     check_cuda(cudaDeviceGetAttribute(&total, cudaDevAttrMultiProcessorCount, device), "multiprocessors");
-    check_cuda(cudaDeviceGetAttribute(&same_address, cudaDevAttrCanUseHostPointerForRegisteredMem, device),
-               "host memory at its own address");
-    if (!same_address)
-      throw Error(ErrorKind::kUnsupported,
-                  fmt::format("GPU {} cannot use host memory at the host's own address; FLUX needs that", device));
-    // Of a shared GPU some processors stay free: blocks that come in pairs do not find a partner everywhere.
+    // Of a shared GPU some processors stay free: blocks that come in pairs do not find a partner everywhere. Where the
+    // GPU plays the other ranks too, large copies within it are kernels, which a GEMM that waits for them must leave
+    // room.
     constexpr int kSpare = 12;
     processors_ = parts == 1 ? total : std::max((total - kSpare) / parts / 2 * 2, 2);
+    if (mirror == Partner::kDevice) processors_ -= kSpare;
+    whole_ = processors_ == total;
   }
 
   void activate() const override { check_cuda(cudaSetDevice(device_), "choosing a GPU"); }
   int processors() const override { return processors_; }
+  bool whole() const override { return whole_; }
   bool shared() const override { return parts_ > 1; }
   bool mirrored() const override { return mirror_ != Partner::kNone; }
 
@@ -127,9 +157,9 @@ class CudaGpu final : public Gpu {
       throw Error(ErrorKind::kDevice, fmt::format("cannot get {} bytes of GPU {}'s memory; {} are free, use fewer rows",
                                                   bytes, device_, free));
     }
-    std::shared_ptr<std::byte> memory(static_cast<std::byte*>(data), [](std::byte* at) { cudaFree(at); });
-    check_cuda(cudaMemsetAsync(data, 0, bytes, cudaStreamPerThread), "clearing memory");
-    check_cuda(cudaStreamSynchronize(cudaStreamPerThread), "clearing memory");
+    auto memory = owned(data, false);
+    check_cuda(cudaMemset(data, 0, bytes), "clearing memory");
+    check_cuda(cudaStreamSynchronize(nullptr), "clearing memory");
     return memory;
   }
 
@@ -141,11 +171,23 @@ class CudaGpu final : public Gpu {
     size_t const size = std::max<int64_t>(bytes, 1);
     check_cuda(cudaHostAlloc(&data, size, cudaHostAllocPortable | cudaHostAllocMapped), "pinned host memory");
     std::memset(data, 0, size);
-    return {static_cast<std::byte*>(data), [](std::byte* at) { cudaFreeHost(at); }};
+    return owned(data, true);
+  }
+  std::shared_ptr<std::byte> owned(void* data, bool pinned) const {
+    return {static_cast<std::byte*>(data), [late = late_frees_, pinned](std::byte* at) {
+              if (late)
+                late->add(at, pinned);
+              else if (pinned)
+                cudaFreeHost(at);
+              else
+                cudaFree(at);
+            }};
   }
 
   int device_, parts_, processors_ = 0;
+  bool whole_ = false;
   Partner mirror_;
+  std::shared_ptr<LateFrees> late_frees_;  // where the GPU is shared
 };
 
 }  // namespace
