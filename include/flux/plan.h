@@ -14,8 +14,9 @@ enum class Transport {
 };
 /// Between which ranks the traffic runs.
 enum class Path { kDirect, kRing };
-/// Where the finished tiles of GEMM+RS go (see src/tile/route.h).
-enum class RouteKind { kPush, kStage, kSum, kRing };
+/// Where the finished tiles of GEMM+RS go (see src/tile/route.h). `kAuto`: stage where GPUs reach each other across
+/// PCIe, which holds up direct stores, push everywhere else.
+enum class RouteKind { kAuto, kPush, kStage, kSum, kRing };
 /// What stores finished tiles on a GPU: copies of whole boxes, copies row by row, or vectors of 16 bytes by a warp. The
 /// host engine has one way.
 enum class StoreKind { kTensor, kBulk, kVector };
@@ -33,9 +34,9 @@ struct Plan {
   int workers = 1;       ///< host engine: threads a rank
   Transport transport = Transport::kPush;
   Path path = Path::kDirect;
-  int64_t comm_rows = 0;  ///< rows of a communication tile; 0: the whole shard
+  int64_t comm_rows = 0;  ///< rows of a communication tile, of AG and of route=stage; 0: the whole shard
   int k_slices = 1;       ///< slices of k that arrive one by one
-  RouteKind route = RouteKind::kPush;
+  RouteKind route = RouteKind::kAuto;
   StoreKind store = StoreKind::kTensor;
   bool wide_slots = false;  ///< partial sums travel in fp32 whatever the dtype
   Shots shots = Shots::kTwoShot;
@@ -47,7 +48,7 @@ struct Plan {
 };
 
 /// `fused=yes order=follow tile=auto band=auto workers=1 transport=push path=direct comm_rows=shard k_slices=1
-/// route=push store=tensor slots=dtype shots=two buffers=2 spare=0 lane=0`
+/// route=auto store=tensor slots=dtype shots=two buffers=2 spare=0 lane=0`
 std::string to_string(Plan const& plan);
 
 /// Reads such a line; what it does not name keeps `base`'s value. Throws `Error{kInvalid}` naming the word and what is

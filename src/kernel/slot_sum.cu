@@ -44,7 +44,10 @@ __device__ float sum_row(SlotSum const& s, int64_t row, bool whole) {
   for (int64_t column = threadIdx.x * 8; column < n; column += kThreads * 8) {
     float sum[8] = {};
 #pragma unroll 2
-    for (int part = 0; part < s.parts; ++part) add<T>(sum, s.slots, (part * s.slot_rows + row) * n + column);
+    for (int part = 0; part < s.parts; ++part) {
+      bool const own = part == s.own_part;
+      add<T>(sum, own ? s.own : s.slots, ((own ? 0 : part * s.slot_rows) + row) * n + column);
+    }
     if (s.bias) add<T>(sum, s.bias.data, column);
     if (s.residual) add<T>(sum, s.residual.data, row * s.residual.stride + column);
     Eight<T> out;

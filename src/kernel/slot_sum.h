@@ -18,6 +18,8 @@ struct SlotSum {
   Watch watch;
   void const* slots = nullptr;  // [parts, slot_rows, n], contiguous, of out's dtype
   int parts = 1;
+  void const* own = nullptr;  // where part `own_part` lies instead, [rows of the owner, n]
+  int own_part = -1;
   int64_t slot_rows = 0;
   Tensor out;                  // [rows of the owner, n], bf16 or fp16
   Tensor bias;                 // [1, n] or none

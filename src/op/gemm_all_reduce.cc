@@ -31,10 +31,9 @@ class HostAllReduce final : public HostReduceScatter {
 void HostAllReduce::two_shot(Call const& call, int64_t m, Tensor const& out, SumEpilogue const& epilogue,
                              Recording& recording) {
   int const rank = team.rank(), ranks = team.size();
-  Shards const shards = partials.shards();
+  BandWords const& bands = partials.bands();  // each of its sums has a word
+  Shards const& shards = bands.shards;
   int64_t const row_bytes = shape.n * size_of(shape.dtype);
-  // A word for each (owner, worker's share of its bands): bands as in the partials.
-  BandWords const bands{shards, plan.block_m, way == PartialSums::Way::kRing ? Tiling::kWithin : Tiling::kAcross};
   auto const words = channel.words(call);
   auto const data = channel.data(call);
   auto result = [&](int at) { return matrix(data.at(at) + result_bytes, shape.dtype, m, shape.n); };

@@ -8,6 +8,7 @@ namespace flux {
 PartialSums::Way PartialSums::way_of(Plan const& plan) {
   if (!plan.fused) return Way::kStage;  // stored here while the GEMM runs, sent behind it
   switch (plan.route) {
+    case RouteKind::kAuto:
     case RouteKind::kPush: return Way::kPush;
     case RouteKind::kStage: return Way::kStage;
     case RouteKind::kSum: return Way::kSum;
@@ -21,14 +22,23 @@ PartialSums::Way PartialSums::way_of_all(Plan const& plan) {
   return plan.shots == Shots::kOneShot && plan.fused ? Way::kBroadcast : way_of(plan);
 }
 
-BandWords PartialSums::bands(int64_t m, int ranks, int block_m, Way way) {
-  return {{m, way == Way::kBroadcast ? 1 : ranks, 1}, block_m, way == Way::kRing ? Tiling::kWithin : Tiling::kAcross};
+BandWords PartialSums::bands(int64_t m, int ranks, int block_m, Way way, Plan const& plan) {
+  BandWords bands{{m, way == Way::kBroadcast ? 1 : ranks, 1}, block_m};
+  if (way == Way::kRing) bands.tiling = Tiling::kWithin;
+  if (way == Way::kStage && plan.fused) {
+    int64_t const shard = bands.shards.largest() / block_m + 2;  // tile rows, with those of both neighbours
+    bands.tall =
+        static_cast<int>(plan.comm_rows == 0 ? shard : std::clamp<int64_t>(plan.comm_rows / block_m, 1, shard));
+  }
+  return bands;
 }
 
 int64_t PartialSums::words(int64_t max_m, int ranks, Plan const& plan, Way way) {
   constexpr int kLeastTile = 64;  // of those that engines choose
-  int const tiled = bands(max_m, ranks, plan.block_m > 0 ? plan.block_m : kLeastTile, way).most();
-  int const whole = bands(1, ranks, 1, way).most();  // where an owner's rows go in one piece, whatever m is
+  Plan smallest = plan;           // communication tiles: no other plan or tile has more bands
+  smallest.comm_rows = 1;
+  int const tiled = bands(max_m, ranks, plan.block_m > 0 ? plan.block_m : kLeastTile, way, smallest).most();
+  int const whole = bands(1, ranks, 1, way, smallest).most();  // where an owner's rows go in one piece, whatever m is
   return int64_t{1} * ranks * std::max(tiled, whole);
 }
 
@@ -119,7 +129,7 @@ std::vector<Transfer> copies(Departures const& d) {
 void PartialSums::multiply(HostChannel& channel, Call const& call, int64_t m, Tensor const& x, Tensor const& weight,
                            WeightLayout layout, Recording& recording) {
   int const rank = team_.rank(), ranks = team_.size();
-  bands_ = bands(m, ranks, plan_.block_m, way_);
+  bands_ = bands(m, ranks, plan_.block_m, way_, plan_);
   slot_rows_ = way_ == Way::kBroadcast ? m : bands_.shards.largest();
   if (m == 0 || n_ == 0) return;
   Link const link = team_.options().link;

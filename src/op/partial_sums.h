@@ -17,7 +17,8 @@ class PartialSums {
   static Way way_of(Plan const& plan);
   static Way way_of_all(Plan const& plan);  ///< of GEMM+AR
 
-  static BandWords bands(int64_t m, int ranks, int block_m, Way way);
+  /// Words come with each tile row of an owner; where copies carry the partials, with each communication tile.
+  static BandWords bands(int64_t m, int ranks, int block_m, Way way, Plan const& plan);
 
   PartialSums(Team& team, int64_t max_m, int64_t n, DType dtype, Plan const& plan, Way way);
 
@@ -35,7 +36,7 @@ class PartialSums {
   void sum(HostChannel& channel, Call const& call, Recording& recording,
            std::function<void(int, std::span<Tensor const>, Place)> const& take);
 
-  Shards shards() const { return bands_.shards; }
+  BandWords const& bands() const { return bands_; }  ///< of the call under way
   host::Workers& workers() { return workers_; }
   DType slot_dtype() const { return slot_dtype_; }
 

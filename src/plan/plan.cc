@@ -91,8 +91,9 @@ std::vector<Knob> const& knobs() {
          return read_number(text, 1, int64_t{1} << 40, p.comm_rows);
        }},
       number("k_slices", "1 to 64", 1, 64, &Plan::k_slices),
-      choice<RouteKind>("route", "push, stage, sum, ring", &Plan::route,
-                        {{"push", RouteKind::kPush},
+      choice<RouteKind>("route", "auto, push, stage, sum, ring", &Plan::route,
+                        {{"auto", RouteKind::kAuto},
+                         {"push", RouteKind::kPush},
                          {"stage", RouteKind::kStage},
                          {"sum", RouteKind::kSum},
                          {"ring", RouteKind::kRing}}),

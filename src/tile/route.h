@@ -5,32 +5,49 @@
 
 namespace flux {
 
-/// The words of partial sums, one for each (source, band): a band is the part of a tile row that one rank owns.
+/// The words of partial sums, one for each (source, band): a band is the part of `tall` tile rows that one rank owns.
+/// An owner's bands are counted from the tile row in which its shard begins.
 struct BandWords {
   Shards shards;  // output rows over their owners
   int block_m = 1;
   Tiling tiling = Tiling::kAcross;
+  int tall = 1;  // a higher band is announced later, and sent at lower cost
 
+  FLUX_HD constexpr int64_t height() const { return int64_t{1} * tall * block_m; }
   /// Rows of the owner's first tile row that lie before its shard.
   FLUX_HD constexpr int64_t offset(int owner) const {
     if (tiling == Tiling::kWithin) return 0;
     int64_t const begin = shards.begin(owner);
     return begin - quotient(begin, block_m) * block_m;
   }
-  FLUX_HD constexpr int count(int owner) const {
+  /// Tile rows that hold rows of the owner's.
+  FLUX_HD constexpr int tile_rows(int owner) const {
     int64_t const rows = shards.size(owner);
     return rows == 0 ? 0 : static_cast<int>(quotient(rows + offset(owner) + block_m - 1, block_m));
   }
-  FLUX_HD constexpr int most() const { return static_cast<int>(quotient(shards.largest(), block_m)) + 2; }
+  /// The same, of one band.
+  FLUX_HD constexpr int tile_rows(int owner, int band) const {
+    if (tall == 1) return 1;
+    int const left = tile_rows(owner) - band * tall;
+    return left < tall ? left : tall;
+  }
+  FLUX_HD constexpr int count(int owner) const {
+    return tall == 1 ? tile_rows(owner) : static_cast<int>(quotient(tile_rows(owner) + tall - 1, tall));
+  }
+  FLUX_HD constexpr int most() const {
+    int64_t const tile_rows = quotient(shards.largest(), block_m) + 2;
+    return static_cast<int>(tall == 1 ? tile_rows : quotient(tile_rows + tall - 1, tall));
+  }
+  /// Of the band that these rows of a tile, or of a band, belong to.
   FLUX_HD constexpr int index(Place band) const {
-    return static_cast<int>(quotient(band.row + offset(band.rank), block_m));
+    return static_cast<int>(quotient(band.row + offset(band.rank), height()));
   }
   FLUX_HD constexpr int64_t size() const { return int64_t{1} * shards.ranks * most(); }
   FLUX_HD constexpr int64_t index(int source, int band) const { return int64_t{1} * source * most() + band; }
   /// The rows of band `band` of `owner`, within its shard.
   FLUX_HD constexpr Place place(int owner, int band) const {
-    int64_t const first = band == 0 ? 0 : band * int64_t{block_m} - offset(owner);
-    int64_t const end = (band + 1) * int64_t{block_m} - offset(owner), rows = shards.size(owner);
+    int64_t const first = band == 0 ? 0 : band * height() - offset(owner);
+    int64_t const end = (band + 1) * height() - offset(owner), rows = shards.size(owner);
     return {owner, first, (end < rows ? end : rows) - first};
   }
 };
@@ -46,15 +63,16 @@ enum class Write {
 /// is acquire and release, so the word covers the stores of all who counted.
 struct Announcer {
   BandWords bands;
-  int tiles_n = 1;
+  int tiles_n = 1;         // of a tile row
   Word* counts = nullptr;  // [owner][band], ours, zero between calls
   Symmetric<Word> words;   // where the word of a band is set
   Word goal = 0;
 
-  /// True for the one caller that stored the last tile of the band.
-  FLUX_HD bool last(Place band) const {
-    Word* const count = counts + bands.index(band.rank, bands.index(band));
-    if (count_up(count) + 1 != static_cast<Word>(tiles_n)) return false;
+  /// True for the one caller that stored the last tile of the band: `rows` are those of its tile.
+  FLUX_HD bool last(Place rows) const {
+    int const band = bands.index(rows);
+    Word* const count = counts + bands.index(rows.rank, band);
+    if (count_up(count) + 1 != static_cast<Word>(tiles_n * bands.tile_rows(rows.rank, band))) return false;
     *count = 0;  // covered by the release of the band's word
     return true;
   }

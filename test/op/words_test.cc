@@ -10,8 +10,8 @@ namespace {
 using Way = PartialSums::Way;
 
 // The last word that a call of m rows uses, plus one: of tiles of this height, or of whole shards.
-int64_t used(int64_t m, int ranks, int block_m, Way way) {
-  BandWords const bands = PartialSums::bands(m, ranks, block_m, way);
+int64_t used(int64_t m, int ranks, int block_m, Way way, Plan const& plan) {
+  BandWords const bands = PartialSums::bands(m, ranks, block_m, way, plan);
   int64_t most = 0;
   for (int source = 0; source < ranks; ++source)
     for (int owner = 0; owner < bands.shards.ranks; ++owner)
@@ -22,7 +22,8 @@ int64_t used(int64_t m, int ranks, int block_m, Way way) {
 TEST(Words, OfPartialSumsHoldEveryCallUpToTheLargest) {
   for (int ranks : {1, 2, 3, 6, 8, 16})
     for (int64_t max_m : {int64_t{1}, int64_t{7}, int64_t{64}, int64_t{500}, int64_t{1030}})
-      for (auto line : {"tile=auto", "fused=no", "tile=16x24", "fused=no tile=16x24", "fused=no tile=256x512"}) {
+      for (auto line : {"tile=auto", "fused=no", "tile=16x24", "fused=no tile=16x24", "fused=no tile=256x512",
+                        "comm_rows=100", "comm_rows=1 tile=16x24"}) {
         Plan const plan = parse_plan(line);
         for (Way way : {Way::kPush, Way::kStage, Way::kSum, Way::kRing, Way::kBroadcast}) {
           int64_t const words = PartialSums::words(max_m, ranks, plan, way);
@@ -31,7 +32,7 @@ TEST(Words, OfPartialSumsHoldEveryCallUpToTheLargest) {
             if (plan.block_m == 0) heights = {64, 128, 256};          // what engines choose
             if (!plan.fused) heights.push_back(static_cast<int>(m));  // an owner's rows in one piece
             for (int height : heights)
-              ASSERT_LE(used(m, ranks, height, way), words)
+              ASSERT_LE(used(m, ranks, height, way, plan), words)
                   << line << ", " << ranks << " ranks, " << m << " of " << max_m << " rows, tiles of " << height;
           }
         }

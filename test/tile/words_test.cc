@@ -1,6 +1,7 @@
 // The index arithmetic of gates and routes: a word for each thing that is awaited, inside the array, never shared.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 #include "tile/gate.h"
@@ -75,46 +76,56 @@ TEST(BandWords, AreInRangeAndUniqueAndTheirPlacesCoverEachShard) {
   for (int64_t m : swept_rows())
     for (int ranks = 1; ranks <= kMaxRanks; ++ranks)
       for (int block : swept_blocks())
-        for (Tiling tiling : {Tiling::kAcross, Tiling::kWithin}) {
-          BandWords const words{{m, ranks, 1}, block, tiling};
-          for (int owner = 0; owner < ranks; ++owner) {
-            int64_t next = 0;
-            ASSERT_LE(words.count(owner), words.most());
-            for (int b = 0; b < words.count(owner); ++b) {
-              Place const place = words.place(owner, b);
-              ASSERT_TRUE(place.rank == owner && place.row == next && place.rows > 0 && place.rows <= block)
-                  << m << " " << ranks << " " << block << " " << owner << " " << b;
-              ASSERT_EQ(words.index(place), b);
-              int64_t const i = words.index(owner, b);
-              ASSERT_TRUE(i >= 0 && i < words.size() && i / words.most() == owner);
-              next += place.rows;
+        for (Tiling tiling : {Tiling::kAcross, Tiling::kWithin})
+          for (int tall : {1, 2, 7}) {
+            BandWords const words{{m, ranks, 1}, block, tiling, tall};
+            for (int owner = 0; owner < ranks; ++owner) {
+              int64_t next = 0;
+              int tile_rows = 0;
+              ASSERT_LE(words.count(owner), words.most());
+              for (int b = 0; b < words.count(owner); ++b) {
+                Place const place = words.place(owner, b);
+                ASSERT_TRUE(place.rank == owner && place.row == next && place.rows > 0 && place.rows <= tall * block)
+                    << m << " " << ranks << " " << block << " " << owner << " " << b << " " << tall;
+                ASSERT_EQ(words.index(place), b);
+                int64_t const i = words.index(owner, b);
+                ASSERT_TRUE(i >= 0 && i < words.size() && i / words.most() == owner);
+                next += place.rows, tile_rows += words.tile_rows(owner, b);
+              }
+              ASSERT_EQ(next, words.shards.size(owner)) << m << " " << ranks << " " << block << " " << owner;
+              ASSERT_EQ(tile_rows, words.tile_rows(owner));
             }
-            ASSERT_EQ(next, words.shards.size(owner)) << m << " " << ranks << " " << block << " " << owner;
           }
-        }
 }
 
-// What the tiles of a schedule announce is what owners wait for: the same bands, each with one word.
+// What the tiles of a schedule announce is what owners wait for: of each band as many tile rows as are counted.
 TEST(BandWords, AreTheBandsOfTheTiles) {
   for (int64_t m : swept_rows())
     for (int ranks : {1, 2, 3, 5, 8, 16})
       for (int block : {1, 3, 16, 64, 256})
-        for (Tiling tiling : {Tiling::kAcross, Tiling::kWithin}) {
-          BandWords const words{{m, ranks, 1}, block, tiling};
-          Schedule const schedule = arrange(Order::kRotated, tiling, words.shards, block, 1, 4, 0);
-          std::set<int64_t> announced;
-          int64_t bands = 0, expected = 0;
-          for (int64_t i = 0; i < schedule.size(); ++i)
-            each_band(words.shards, schedule[i].range(), [&](Place band, int64_t) {
-              Place const place = words.place(band.rank, words.index(band));
-              EXPECT_TRUE(place.row == band.row && place.rows == band.rows) << m << " " << ranks << " " << block;
-              announced.insert(words.index(band.rank, words.index(band)));
-              return ++bands, true;
-            });
-          for (int owner = 0; owner < ranks; ++owner) expected += words.count(owner);
-          ASSERT_EQ(bands, expected) << m << " " << ranks << " " << block;
-          ASSERT_EQ(static_cast<int64_t>(announced.size()), expected);
-        }
+        for (Tiling tiling : {Tiling::kAcross, Tiling::kWithin})
+          for (int tall : {1, 3}) {
+            BandWords const words{{m, ranks, 1}, block, tiling, tall};
+            Schedule const schedule = arrange(Order::kRotated, tiling, words.shards, block, 1, 4, 0);
+            std::map<int64_t, int> announced;
+            for (int64_t i = 0; i < schedule.size(); ++i)
+              each_band(words.shards, schedule[i].range(), [&](Place band, int64_t) {
+                int const b = words.index(band);
+                Place const place = words.place(band.rank, b);
+                EXPECT_TRUE(place.row <= band.row && place.row + place.rows >= band.row + band.rows)
+                    << m << " " << ranks << " " << block;
+                ++announced[words.index(band.rank, b)];
+                return true;
+              });
+            size_t expected = 0;
+            for (int owner = 0; owner < ranks; ++owner) {
+              expected += words.count(owner);
+              for (int b = 0; b < words.count(owner); ++b)
+                ASSERT_EQ(announced[words.index(owner, b)], words.tile_rows(owner, b))
+                    << m << " " << ranks << " " << block << " " << tall;
+            }
+            ASSERT_EQ(announced.size(), expected);
+          }
 }
 
 // Memory is sized for the most rows; every smaller call must fit.
@@ -122,10 +133,11 @@ TEST(Words, OfAnySmallerCallFit) {
   for (int64_t max_m : swept_rows())
     for (int64_t m = 0; m <= max_m; m += 1 + max_m / 23)
       for (int ranks : {1, 2, 3, 8, 16})
-        for (int block : {1, 3, 64, 256}) {
-          BandWords const most{{max_m, ranks, 1}, block, Tiling::kAcross}, now{{m, ranks, 1}, block, Tiling::kAcross};
-          ASSERT_LE(now.size(), most.size());
-        }
+        for (int block : {1, 3, 64, 256})
+          for (int tall : {1, 2}) {
+            BandWords const most{{max_m, ranks, 1}, block}, now{{m, ranks, 1}, block, Tiling::kAcross, tall};
+            ASSERT_LE(now.size(), most.size());
+          }
 }
 
 TEST(BandWords, HoldBeyondTwoToThe31) {
@@ -152,6 +164,18 @@ TEST(Announcer, TellsOnceWhenTheLastTileIsStored) {
   }
   out.tell(0, 0, band);
   EXPECT_EQ(words[0], 9u);
+}
+
+TEST(Announcer, OfABandOfSeveralTileRowsTellsBehindAllOfThem) {
+  Word counts[4] = {};
+  Announcer out;
+  out.bands = {{10, 2, 1}, 2, Tiling::kAcross, 2};  // rank 1 owns rows 5 to 9: tile rows 2 and 3, then 4
+  out.tiles_n = 3, out.counts = counts;
+  for (int call = 0; call < 2; ++call) {
+    for (int tile = 0; tile < 3; ++tile) EXPECT_FALSE(out.last({1, 0, 1}));
+    for (int tile = 0; tile < 3; ++tile) EXPECT_EQ(out.last({1, 1, 2}), tile == 2);
+    for (int tile = 0; tile < 3; ++tile) EXPECT_EQ(out.last({1, 3, 2}), tile == 2);
+  }
 }
 
 }  // namespace

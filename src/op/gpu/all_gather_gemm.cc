@@ -61,7 +61,8 @@ sm90::Launch GpuGather::launch_of(Linear const& linear, Tiles const& tiles, Way 
   l.c.base[way.rank] = linear.out.data;
   l.order = arrange(plan.in_order && plan.fused ? Order::kArrival : Order::kNaive,
                     way.in_place ? Tiling::kWithin : Tiling::kAcross, shards, tiles.config().tile_m(),
-                    sm90::tiles_n(tiles.config(), l.n()), tiles.band, way.rank);
+                    sm90::tiles_n(tiles.config(), l.n()), way.in_place ? tiles.band : tiles.band_within(plan.comm_rows),
+                    way.rank);
   l.route = Keep{way.rank, way.m};
   if (way.in_place) {
     l.gate = Remote{way.rank, shards, shape.k, way.readable(), way.call.digest, way.call.watch};

@@ -23,6 +23,8 @@ class GpuChannel final : public Channel {
   /// In a mirror: what the ranks that are left out send in the call that has begun, beside the caller's stream from
   /// there on, until `finish`.
   void replay(std::span<Transfer const> transfers);
+  /// What is replayed from now on comes after the copies enqueued so far.
+  void replay_after_copies() { replay_->fork(copies_.stream()); }
 
  private:
   CopyStream copies_;

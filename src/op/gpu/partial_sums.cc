@@ -48,7 +48,8 @@ GpuPartialSums::Traffic GpuPartialSums::traffic(GpuChannel& channel, Call const&
   Traffic t;
   t.way = way_, t.rank = team_.rank(), t.ranks = team_.size(), t.goal = call.digest;
   // One after the other, an owner's rows go in one piece.
-  t.bands = PartialSums::bands(m, t.ranks, plan_.fused ? block_m : static_cast<int>(std::max<int64_t>(m, 1)), way_);
+  t.bands =
+      PartialSums::bands(m, t.ranks, plan_.fused ? block_m : static_cast<int>(std::max<int64_t>(m, 1)), way_, plan_);
   t.slot_rows = way_ == Way::kBroadcast ? m : t.bands.shards.largest();
   t.row_bytes = n_ * size_of(dtype_);
   t.slots = channel.data(call), t.words = channel.words(call), t.staging = staging_.get();
@@ -70,8 +71,11 @@ void GpuPartialSums::run(GpuChannel& channel, Call const& call, Tiles const& til
   for (int p = 0; p < ranks; ++p) l.c.base[p] = t.slots.at(p);
   l.c_stride = n_, l.store = plan_.store;
   Order const order = plan_.in_order && way_ != Way::kBroadcast ? Order::kRotated : Order::kNaive;
+  // Staged, an owner's tile rows are finished band by band; stored at their owners, low shards go side by side.
+  bool const staged = way_ == Way::kStage;
   l.order = arrange(order, Tiling::kAcross, t.bands.shards, tiles.config().tile_m(), sm90::tiles_n(tiles.config(), n_),
-                    tiles.band, way_ == Way::kBroadcast ? 0 : rank);
+                    staged ? std::min(tiles.band, t.bands.tall) : tiles.band, way_ == Way::kBroadcast ? 0 : rank,
+                    staged ? 0 : tiles.band);
   l.gate = Open{rank, l.k()};
   Announcer announcer{t.bands, sm90::announcements(tiles.config(), n_), reinterpret_cast<Word*>(counts_.get()), t.words,
                       call.digest};
@@ -107,13 +111,11 @@ void GpuPartialSums::scatter(GpuChannel& channel, Call const& call, int64_t m, T
 }
 
 void GpuPartialSums::send_staged(GpuChannel& channel, Traffic const& t, Stream stream) const {
-  channel.copies().enqueue(copies(t));
-  Transfer own;
-  own.from = t.staging + t.bands.shards.begin(t.rank) * t.row_bytes;
-  own.to = t.slots.at(t.rank) + t.rank * t.slot_rows * t.row_bytes;
-  own.rows = t.bands.shards.size(t.rank), own.row_bytes = own.to_stride = own.from_stride = t.row_bytes;
-  enqueue(own, stream);
-  if (plan_.fused) return;  // its word is set by the kernel
+  if (channel.mirrored())
+    send_in_lock_step(channel, t);
+  else
+    channel.copies().enqueue(copies(t));
+  if (plan_.fused) return;  // our own words are set by the kernel
   for (int b = 0; b < t.bands.count(t.rank); ++b) {
     Transfer told;
     told.set = t.words.at(t.rank) + t.bands.index(t.rank, b), told.goal = t.goal;
@@ -121,32 +123,54 @@ void GpuPartialSums::send_staged(GpuChannel& channel, Traffic const& t, Stream s
   }
 }
 
+// In a mirror: a peer at distance i stores its band for us when we store ours for the rank at distance i, and its copy
+// leaves when ours does.
+void GpuPartialSums::send_in_lock_step(GpuChannel& channel, Traffic const& t) const {
+  std::vector<Transfer> const ours = copies(t), theirs = others(t);
+  for (size_t i = 0; i < std::max(ours.size(), theirs.size()); ++i) {
+    if (i < ours.size()) {
+      Transfer departs, copy = ours[i];
+      departs.after = copy.after, departs.clear_after = copy.clear_after, departs.goal = copy.goal;
+      copy.after = nullptr, copy.clear_after = false;
+      channel.copies().enqueue({&departs, 1});
+      channel.replay_after_copies();
+      channel.copies().enqueue({&copy, 1});
+    }
+    if (i < theirs.size()) channel.replay({&theirs[i], 1});
+  }
+}
+
 void GpuPartialSums::add_up(GpuChannel& channel, Call const& call, Traffic const& t, Tensor const& out,
                             SumEpilogue const& epilogue, Stream stream) const {
-  if (channel.mirrored()) channel.replay(others(t));
+  if (channel.mirrored() && way_ != Way::kStage) channel.replay(others(t));
   SlotSum sum = summed(out, epilogue);
   sum.bands = t.bands, sum.owner = way_ == Way::kBroadcast ? 0 : t.rank, sum.sources = t.ranks;
   sum.words = t.words.at(t.rank), sum.goal = t.goal, sum.watch = call.watch;
   sum.slots = t.slots.at(t.rank), sum.slot_rows = t.slot_rows, sum.parts = way_ == Way::kSum ? 1 : t.ranks;
+  if (way_ == Way::kStage) {
+    sum.own = t.staging + t.bands.shards.begin(t.rank) * t.row_bytes;
+    sum.own_part = t.rank;
+  }
   sum_slots(sum, sum_blocks(), stream);
   if (way_ == Way::kSum)  // the next call adds to zeros again
     enqueue_zeros(t.slots.at(t.rank), t.bands.shards.size(t.rank) * t.row_bytes, stream);
   if (way_ == Way::kStage) channel.copies().join(stream);
 }
 
-/// In a mirror: the partials of the others, read from their own slots. Fused, a peer's tiles for us are finished with
-/// ours at the same distance, so they come when those have gone. Sent after the GEMM, a peer's come while ours go: when
-/// those of the distance before have gone.
+/// In a mirror: the partials of the others, read from their own slots, in the order of ours. Where tiles are stored at
+/// their owners, a peer's tiles for us are finished with ours at the same distance: its bands come when those have
+/// gone.
 std::vector<Transfer> GpuPartialSums::others(Traffic const& d) const {
-  int const owner = d.way == Way::kBroadcast ? 0 : d.rank, behind = plan_.fused ? 0 : 1;
+  int const owner = d.way == Way::kBroadcast ? 0 : d.rank;
   std::vector<Transfer> list;
   for (int i = 1; i < d.ranks; ++i) {
-    int const source = (d.rank - i + d.ranks) % d.ranks, to = (d.rank + i - behind) % d.ranks;
+    int const source = (d.rank - i + d.ranks) % d.ranks, to = (d.rank + i) % d.ranks;
     int const theirs = d.bands.count(d.way == Way::kBroadcast ? 0 : to);
     for (int b = 0; b < d.bands.count(owner); ++b) {
       Place const band = d.bands.place(owner, b);
       Transfer t;
-      if (b < theirs) t.after = d.words.at(to) + d.bands.index(d.rank, b), t.clear_after = to != d.rank;
+      if (d.way != Way::kStage && b < theirs)
+        t.after = d.words.at(to) + d.bands.index(d.rank, b), t.clear_after = to != d.rank;
       t.goal = d.goal;
       int64_t const at = (source * d.slot_rows + band.row) * d.row_bytes;
       t.from = d.slots.at(source) + at, t.to = d.slots.at(d.rank) + at;

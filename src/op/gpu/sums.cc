@@ -103,10 +103,12 @@ class GpuAllReduce final : public GpuReduceScatter {
 }  // namespace
 
 std::unique_ptr<SumOperator> gpu_gemm_rs(Team& team, GemmReduceScatter::Shape const& shape, Plan const& plan) {
-  return std::make_unique<GpuReduceScatter>(team, shape, plan, "gemm_rs", PartialSums::way_of(plan));
+  Plan const filled = on_gpu(plan, *team.gpu());
+  return std::make_unique<GpuReduceScatter>(team, shape, filled, "gemm_rs", PartialSums::way_of(filled));
 }
 std::unique_ptr<SumOperator> gpu_gemm_ar(Team& team, GemmAllReduce::Shape const& shape, Plan const& plan) {
-  return std::make_unique<GpuAllReduce>(team, shape, plan, PartialSums::way_of_all(plan));
+  Plan const filled = on_gpu(plan, *team.gpu());
+  return std::make_unique<GpuAllReduce>(team, shape, filled, PartialSums::way_of_all(filled));
 }
 
 }  // namespace flux

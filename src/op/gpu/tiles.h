@@ -1,5 +1,7 @@
 #pragma once
 // Which tiles a GPU multiplies in: a row of the engine's table, and the raster. The same on every rank.
+#include <algorithm>
+
 #include "engine/sm90/config.h"
 #include "flux/plan.h"
 #include "flux/tensor.h"
@@ -12,6 +14,11 @@ struct Timeline;
 struct Tiles {
   int row = 0, band = 1;
   sm90::Config const& config() const { return sm90::kTable[row]; }
+  /// The raster where rows come in communication tiles of `comm_rows` rows, 0: whole shards: a band over two would wait
+  /// for the later one.
+  int band_within(int64_t comm_rows) const {
+    return comm_rows == 0 ? band : static_cast<int>(std::clamp<int64_t>(comm_rows / config().tile_m(), 1, band));
+  }
 };
 
 /// The plan's tile, or the cheapest for m x n x k on this GPU. `n` counts gate and up where gated. Throws

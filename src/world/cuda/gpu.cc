@@ -15,9 +15,9 @@
 namespace flux {
 namespace {
 
-// cudaFree waits for all kernels of the GPU and holds up whoever enqueues meanwhile. Where ranks share the GPU, a kernel
-// may be waiting for just that, so blocks are freed when the last rank of this process has left. (Memory of a pool is
-// freed without waiting, but streams cannot set words in it.)
+// cudaFree waits for all kernels of the GPU and holds up whoever enqueues meanwhile. Where ranks share the GPU, a
+// kernel may be waiting for just that, so blocks are freed when the last rank of this process has left. (Memory of a
+// pool is freed without waiting, but streams cannot set words in it.)
 class LateFrees {
  public:
   /// Those of this process's GPU 0, as long as anybody has them.
@@ -127,6 +127,18 @@ class CudaGpu final : public Gpu {
   bool whole() const override { return whole_; }
   bool shared() const override { return parts_ > 1; }
   bool mirrored() const override { return mirror_ != Partner::kNone; }
+  bool across_pcie() const override {
+    if (mirrored()) return mirror_ == Partner::kHost;
+    int count = 0;
+    check_cuda(cudaGetDeviceCount(&count), "how many GPUs");
+    for (int peer = 0; parts_ == 1 && peer < count; ++peer) {
+      int atomics = 0;  // NVLink has them, PCIe has not
+      if (peer != device_)
+        check_cuda(cudaDeviceGetP2PAttribute(&atomics, cudaDevP2PAttrNativeAtomicSupported, device_, peer), "a link");
+      if (peer != device_ && atomics == 0) return true;
+    }
+    return false;
+  }
 
   std::shared_ptr<SymmetricMemory> allocate(Bootstrap& bootstrap, int64_t bytes, Use use,
                                             double limit_seconds) override {
