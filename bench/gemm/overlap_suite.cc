@@ -14,6 +14,7 @@
 #include "bench/workloads.h"
 #include "flux/op.h"
 #include "op/gpu/partial_sums.h"
+#include "trace/trace.h"
 #include "world/cuda/copy_stream.h"
 
 namespace flux::bench {
@@ -102,6 +103,19 @@ class Subject {
       gather_alone->run(p.m, own_x(), std::span<Linear const>{}, {}, stream);
     else
       scatter_alone->run(own_out(), stream);
+  }
+
+  /// One eager call of the fused operator, a warm one.
+  Timeline timeline() {
+    Timeline line;
+    line.title = p.describe();
+    line.facts = {{"plan", to_string(plan)}};
+    auto record = [&](Timeline* to) { gathers ? gather->record(to) : scatter->record(to); };
+    fused(capture_stream());
+    record(&line);
+    fused(capture_stream());
+    record(nullptr);
+    return line;
   }
 
   /// The fused operator's, against fp64. What came in is not ours to know: gathered rows are asked for, the sums of the
@@ -221,6 +235,10 @@ void run_problem(GemmProblem const& p, CublasLt& cublas, OverlapSuite const& opt
       rows.push_back(row);
     }
   }
+  if (options.timeline.empty()) return;
+  Timeline line = subject.timeline();
+  line.facts.emplace_back("world", fmt::format("mirror over {}, both ways, {}", rows.back().link, p.describe()));
+  write_trace(options.timeline, line);
 }
 
 }  // namespace
@@ -235,6 +253,10 @@ ResultFile overlap_suite(OverlapSuite const& options, std::function<void(int don
   if (problems.empty())
     throw Error(ErrorKind::kInvalid, fmt::format("no workload of tier {} for {} ranks has '{}' in its name",
                                                  options.tier, options.ranks, options.only));
+  if (!options.timeline.empty() && problems.size() != 1)
+    throw Error(ErrorKind::kInvalid, fmt::format("a timeline shows one problem, and {} were chosen; choose by name and "
+                                                 "by the least and most rows",
+                                                 problems.size()));
   return run_all(
       options.tier, problems,
       [&](GemmProblem const& p, std::vector<ResultRow>& rows) { run_problem(p, cublas, options, random, rows); },

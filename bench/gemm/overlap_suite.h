@@ -21,7 +21,8 @@ struct OverlapSuite {
   std::string timing;  // `graph` or `eager`; both, if empty
   Partner partner = Partner::kHost;
   Plan plan;
-  std::string variant;  // what the plan forces, for the rows
+  std::string variant;   // what the plan forces, for the rows
+  std::string timeline;  // where a call of the fused operator is drawn, or empty; of one problem
   int rounds = 15, checked_rows = 8;
 };
 

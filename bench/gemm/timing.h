@@ -22,8 +22,8 @@ struct GpuMethod {
 void time_rounds(std::vector<GpuMethod>& methods, int warm_up, int rounds, int repeat, CUstream_st* stream,
                  std::mt19937& random, std::function<void(size_t)> const& hold, std::function<void(size_t)> const& run);
 
-/// `rounds` rounds, each method `repeat` times in a row within a sample, enqueued on `stream` while it is held: what the
-/// host needs to enqueue is not measured.
+/// `rounds` rounds, each method `repeat` times in a row within a sample, enqueued on `stream` while it is held: what
+/// the host needs to enqueue is not measured.
 void measure(std::vector<GpuMethod>& methods, int rounds, int repeat, std::mt19937& random,
              CUstream_st* stream = nullptr);
 

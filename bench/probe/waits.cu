@@ -1,6 +1,6 @@
-// What waits, writes and copies of streams cost beside a kernel, enqueued and as a graph: how long after a kernel sets a
-// word the copy behind a stream's wait begins, and whether copies both ways stay at full rate while a kernel waits for
-// them. Prints a table.
+// What waits, writes and copies of streams cost beside a kernel, enqueued and as a graph: how long after a kernel sets
+// a word the copy behind a stream's wait begins, and whether copies both ways stay at full rate while a kernel waits
+// for them. Prints a table.
 #include <cuda.h>
 #include <cuda_runtime.h>
 
@@ -78,8 +78,9 @@ void write(cudaStream_t s, Word* word) {
 
 /// Milliseconds of what `enqueue` puts on the three streams, forked from and joined with `main`; the least of `rounds`,
 /// and the most.
-void timed(char const* what, Streams& s, bool graph, int rounds, std::function<void()> const& body,
-           std::function<void()> const& after = [] {}) {
+void timed(
+    char const* what, Streams& s, bool graph, int rounds, std::function<void()> const& body,
+    std::function<void()> const& after = [] {}) {
   auto enqueue = [&] {
     CHECK(cudaEventRecord(s.fork, s.main));
     CHECK(cudaStreamWaitEvent(s.out, s.fork, 0));
@@ -196,8 +197,13 @@ int main() {
     };
     Watch watch;
     watch.limit_ns = kGiveUpNs, watch.ranks = 1, watch.abort.base[0] = words + 3 * kMost, watch.record = record;
-    for (Way const way : {Way{0, 0, false, 1}, {all, room, false, 1}, {all, room, true, 1}, {4 * all, 1024, false, 1},
-                          {4 * all, 1024, true, 1}, {0, 0, false, kFar}, {all, room, true, kFar}}) {
+    for (Way const way : {Way{0, 0, false, 1},
+                          {all, room, false, 1},
+                          {all, room, true, 1},
+                          {4 * all, 1024, false, 1},
+                          {4 * all, 1024, true, 1},
+                          {0, 0, false, kFar},
+                          {all, room, true, kFar}}) {
       char what[96];
       size_t const apart = std::max(way.apart, kShard);
       std::snprintf(what, sizeof what, "7 x 32 MiB both ways, %zu MiB apart, %d blocks%s", apart >> 20, way.blocks,

@@ -45,7 +45,8 @@ class AllGatherGemm {
     run(m, x, std::span(&linear, 1), {}, stream);
   }
 
-  /// Keeps the spans of the next calls in `timeline`; nullptr: none. On the host.
+  /// Keeps the spans of the next calls in `timeline`; nullptr: none. On a GPU a recorded call waits for its end, and
+  /// throws Error{kUnsupported} while its stream is captured.
   void record(Timeline* timeline);
 
  private:

@@ -23,6 +23,9 @@ enum class StoreKind { kTensor, kBulk, kVector };
 /// GEMM+AR: `kOneShot` sends every partial to every rank, `kTwoShot` sums at the owner, who sends the sums back.
 enum class Shots { kOneShot, kTwoShot };
 
+/// Plan::comm_rows: a shard is one communication tile.
+inline constexpr int64_t kWholeShard = INT64_MAX;
+
 /// Every choice FLUX makes for an operator, as a value: it prints in one line, and that line can be given back.
 /// The defaults are right on any machine.
 struct Plan {
@@ -34,7 +37,7 @@ struct Plan {
   int workers = 1;       ///< host engine: threads a rank
   Transport transport = Transport::kPush;
   Path path = Path::kDirect;
-  int64_t comm_rows = 0;  ///< rows of a communication tile, of AG and of route=stage; 0: the whole shard
+  int64_t comm_rows = 0;  ///< rows of a communication tile, of AG and of route=stage; 0: the engine's choice
   int k_slices = 1;       ///< slices of k that arrive one by one
   RouteKind route = RouteKind::kAuto;
   StoreKind store = StoreKind::kTensor;
@@ -47,7 +50,7 @@ struct Plan {
   bool operator==(Plan const&) const = default;
 };
 
-/// `fused=yes order=follow tile=auto band=auto workers=1 transport=push path=direct comm_rows=shard k_slices=1
+/// `fused=yes order=follow tile=auto band=auto workers=1 transport=push path=direct comm_rows=auto k_slices=1
 /// route=auto store=tensor slots=dtype shots=two buffers=2 spare=0 lane=0`
 std::string to_string(Plan const& plan);
 

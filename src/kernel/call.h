@@ -29,6 +29,9 @@ void enqueue_wait(CallWords const& call, Inputs const& inputs, CUstream_st* stre
 /// credit to write this buffer again. A call that failed ends without credits.
 void enqueue_finish(CallWords const& call, Inputs const& inputs, Word* words, int64_t count, CUstream_st* stream);
 
+/// Writes the GPU's time in nanoseconds, the clock of timelines, to host memory that it reaches.
+void enqueue_clock(int64_t* to, CUstream_st* stream);
+
 /// Loads the kernels, as sm90::prepare does.
 void prepare_calls();
 

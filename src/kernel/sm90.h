@@ -1,6 +1,7 @@
 #pragma once
 // Launching the Hopper kernel. Host code, no CUDA header needed.
 #include "engine/sm90/config.h"
+#include "engine/sm90/stamps.h"
 #include "engine/variant.h"
 #include "flux/plan.h"
 #include "flux/problem.h"
@@ -30,6 +31,7 @@ struct Launch {
   AnyRoute route;
   StoreKind store = StoreKind::kTensor;
   int blocks = 0;            // at most; 0: as many as the device holds at once
+  Stamps stamps;             // as many rings as blocks, or none
   bool cooperative = false;  // refuse to start unless all blocks are resident together
 
   int64_t n() const { return layout == WeightLayout::kOutIn ? weight.rows : weight.columns; }
@@ -47,6 +49,9 @@ void prepare(int row, DType dtype, WeightLayout layout);
 
 /// Throws Error: kInvalid for operands that no row can serve, kUnsupported for those this row cannot, kDevice.
 void launch(Launch const& launch, CUstream_st* stream);
+
+/// Blocks that this launch will have.
+int blocks_of(Launch const& launch);
 
 /// Blocks of this row that the current device holds at once.
 int resident_blocks(int config, DType dtype, WeightLayout layout);

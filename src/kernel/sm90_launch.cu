@@ -213,6 +213,12 @@ void prepare(int row, DType dtype, WeightLayout layout) {
   check_cuda(cudaFuncGetAttributes(&attributes, kernel_of(row, dtype, layout)), "loading the Hopper kernel");
 }
 
+int blocks_of(Launch const& l) {
+  int const cluster = kTable[l.config].cluster();
+  int const most = l.blocks > 0 ? l.blocks : resident_blocks(l.config, l.weight.dtype, l.layout);
+  return static_cast<int>(std::min<int64_t>(l.order.size(), most / cluster)) * cluster;
+}
+
 void launch(Launch const& l, CUstream_st* stream) {
   void const* const kernel = kernel_of(l.config, l.weight.dtype, l.layout);
   Config const& config = kTable[l.config];
@@ -228,11 +234,11 @@ void launch(Launch const& l, CUstream_st* stream) {
   operands.columns = static_cast<int>(l.columns());
   operands.up = static_cast<int>(l.columns());
   operands.epilogue = epilogue(l);
-  int const most = l.blocks > 0 ? l.blocks : resident_blocks(l.config, l.weight.dtype, l.layout);
-  int const clusters = static_cast<int>(std::min<int64_t>(l.order.size(), most / config.cluster()));
-  require(clusters > 0, "blocks=" + std::to_string(l.blocks) + " leaves no room for a cluster of " +
-                            std::to_string(config.cluster()));
-  Attributes attributes(config, l.layout, clusters * config.cluster(), l.cooperative, stream);
+  operands.stamps = l.stamps;
+  int const blocks = blocks_of(l);
+  require(blocks > 0, "blocks=" + std::to_string(l.blocks) + " leaves no room for a cluster of " +
+                          std::to_string(config.cluster()));
+  Attributes attributes(config, l.layout, blocks, l.cooperative, stream);
   void* arguments[] = {&operands, const_cast<Schedule*>(&l.order), const_cast<AnyGate*>(&l.gate),
                        const_cast<AnyRoute*>(&l.route)};
   check_cuda(cudaLaunchKernelExC(&attributes.launch, kernel, arguments), "launching the Hopper kernel");

@@ -48,8 +48,8 @@ inline Plan on_host(Plan plan) {
   return plan;
 }
 
-/// `plan` with what follows from the GPU's links filled in.
-inline Plan on_gpu(Plan plan, Gpu const& gpu) {
+/// `plan` with the route that suits the GPU's links.
+inline Plan with_route(Plan plan, Gpu const& gpu) {
   if (plan.route == RouteKind::kAuto) plan.route = gpu.across_pcie() ? RouteKind::kStage : RouteKind::kPush;
   return plan;
 }

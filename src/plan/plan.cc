@@ -84,10 +84,15 @@ std::vector<Knob> const& knobs() {
       choice<Transport>("transport", "push, pull, remote", &Plan::transport,
                         {{"push", Transport::kPush}, {"pull", Transport::kPull}, {"remote", Transport::kRemote}}),
       choice<Path>("path", "direct, ring", &Plan::path, {{"direct", Path::kDirect}, {"ring", Path::kRing}}),
-      {"comm_rows", "shard, or a number of rows from 1",
-       [](Plan const& p) { return p.comm_rows == 0 ? std::string("shard") : fmt::format("{}", p.comm_rows); },
+      {"comm_rows", "auto, shard, or a number of rows from 1",
+       [](Plan const& p) {
+         return p.comm_rows == 0             ? std::string("auto")
+                : p.comm_rows == kWholeShard ? std::string("shard")
+                                             : fmt::format("{}", p.comm_rows);
+       },
        [](Plan& p, std::string_view text) {
-         if (text == "shard") return p.comm_rows = 0, true;
+         if (text == "auto") return p.comm_rows = 0, true;
+         if (text == "shard") return p.comm_rows = kWholeShard, true;
          return read_number(text, 1, int64_t{1} << 40, p.comm_rows);
        }},
       number("k_slices", "1 to 64", 1, 64, &Plan::k_slices),

@@ -26,8 +26,8 @@ class OnHopper : public testing::Test {
   }
 };
 
-/// A stream that is used again by the next one: each new stream takes the next hardware queue, and ranks of one GPU must
-/// not share one.
+/// A stream that is used again by the next one: each new stream takes the next hardware queue, and ranks of one GPU
+/// must not share one.
 class OwnStream {
  public:
   OwnStream() {

@@ -18,6 +18,7 @@ class Engine {
   __device__ Engine(Operands const& operands, Watch const* watch, Shared<S>& shared)
       : shared_(shared),
         watch_(watch),
+        stamps_(operands.stamps),
         loader_(operands, shared),
         maths_(operands, shared),
         storer_(operands, shared) {}
@@ -58,8 +59,14 @@ class Engine {
   }
 
   template <class F>
-  __device__ bool timed(Phase, Tile, F&& f) {
-    return f();
+  __device__ bool timed(Phase phase, Tile tile, F&& f) {
+    if (phase == Phase::kMaths || !stamps_) return f();
+    int64_t const begin = now_ns();
+    bool const ok = f();
+    bool const stores = phase == Phase::kStore;
+    if (!stores || storer_.leads())
+      stamps_.add(blockIdx.x, phase, stamped_++, tile, stores ? storer_.began_ns() : begin, now_ns());
+    return ok;
   }
 
   /// A wait that failed, or a world that ended, poisons what is stored from now on; the roles go on in step.
@@ -81,6 +88,7 @@ class Engine {
       loader_.ahead(tile, k);
       shared_.admitted.await(++loaded_);
     }
+    if (stamps_ && k.first == 0) stamps_.add(blockIdx.x, Phase::kMaths, stamped_++, tile, now_ns(), 0);
     loader_.load(from, tile, k);
   }
   __device__ void multiply(Tile tile, Rows k) { maths_.multiply(tile, k); }
@@ -108,10 +116,12 @@ class Engine {
 
   Shared<S>& shared_;
   Watch const* watch_;  // of a gate that waits, otherwise null
+  Stamps const& stamps_;
   Loader<S> loader_;
   Maths<S> maths_;
   Storer<S> storer_;
   uint32_t loaded_ = 0, published_ = 0;  // by loader, announcer
+  uint32_t stamped_ = 0;                 // by gatekeeper, loader or storer, each its own
 };
 
 }  // namespace flux::sm90

@@ -3,6 +3,7 @@
 // maps, and what the epilogue adds. A kernel parameter.
 #include <cuda.h>
 
+#include "engine/sm90/stamps.h"
 #include "flux/plan.h"
 #include "tile/place.h"
 
@@ -35,6 +36,7 @@ struct Operands {
   int columns;               // of c
   int up;                    // gated: the first up column of the weight
   Epilogue epilogue;
+  Stamps stamps;  // where a timeline is asked for
 };
 
 }  // namespace flux::sm90

@@ -15,6 +15,10 @@ class Storer {
  public:
   __device__ Storer(Operands const& operands, Shared<S>& shared) : operands_(operands), shared_(shared) {}
 
+  static __device__ bool leads() { return threadIdx.x % 32 == 0; }
+  /// When the first chunk of the last tile was ready, where times are taken.
+  __device__ int64_t began_ns() const { return began_ns_; }
+
   /// Whether the storer warp's `lane` is needed. Lane 0 alone speaks to the other roles.
   __device__ bool takes_part(unsigned lane) const {
     return lane == 0 || (lane < 32 && operands_.store == StoreKind::kVector);
@@ -51,6 +55,7 @@ class Storer {
         for (int ring = 0; ring < S::kRings; ++ring) {
           if (in_flight_ == kMost) hand_back();  // with a slot free, the next chunk is sure to come
           shared_.ready[ring][slot_.stage].wait(slot_.phase);
+          if (operands_.stamps && block + c + ring == 0) began_ns_ = now_ns();
           send(shared_.c[ring][slot_.stage], top + ring * S::kGroupM + block * 64, column + c * S::kChunkN);
           cute::tma_store_arrive();
           ++in_flight_;
@@ -72,8 +77,6 @@ class Storer {
 
  private:
   static constexpr bool kSwizzled = S::kChunkN == 64;
-
-  static __device__ bool leads() { return threadIdx.x % 32 == 0; }
 
   // Waits until the oldest store in flight has read its slot.
   __device__ void hand_back() {
@@ -162,6 +165,7 @@ class Storer {
   int bands_ = 0, in_flight_ = 0;
   int oldest_ = 0;  // slot of the oldest store in flight, rings side by side
   Ring<S::kSlots> slot_;
+  int64_t began_ns_ = 0;
   bool pending_ = false;  // the last tile is yet to be handed to the announcer
 };
 

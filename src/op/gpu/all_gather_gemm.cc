@@ -5,6 +5,7 @@
 #include "op/checks.h"
 #include "op/gather.h"
 #include "op/gpu/channel.h"
+#include "op/gpu/recording.h"
 #include "op/gpu/tiles.h"
 #include "op/operators.h"
 
@@ -19,22 +20,30 @@ class GpuGather final : public GatherOperator {
       : GatherOperator(team, s),
         plan(p),
         channel(team, fmt::format("ag_gemm m<={} k={} {}", s.max_m, s.k, name(s.dtype)),
-                most_arrival_words(s.max_m, s.k, team.size(), kSliceUnit, p) + team.size(),
+                most_arrival_words(s.max_m, s.k, team.size(), kSliceUnit, smallest(p)) + team.size(),
                 s.max_m * s.k * size_of(s.dtype), p) {
     require(s.k % 8 == 0, "k is {}; on GPUs it is a multiple of 8", s.k);
     prepare_tiles(plan, s.dtype);
   }
 
   void run(int64_t m, Tensor const& x, std::span<Linear const> linears, Tensor const& gathered, Stream stream) override;
-  void record(Timeline* to) override { require_no_timeline(to); }
+  void record(Timeline* to) override {
+    recording = to ? std::make_unique<GpuRecording>(*to, team, SpanKind::kMaths) : nullptr;
+  }
 
  private:
   struct Way;  // of one call
+  /// Of the communication tiles that a call may choose.
+  static Plan smallest(Plan p) {
+    if (p.comm_rows == 0) p.comm_rows = 64;
+    return p;
+  }
   std::vector<Transfer> others(Gather const& gather, Way const& way) const;
   sm90::Launch launch_of(Linear const& linear, Tiles const& tiles, Way const& way, Tensor const& x) const;
 
   Plan plan;
   GpuChannel channel;
+  std::unique_ptr<GpuRecording> recording;
 };
 
 struct GpuGather::Way {
@@ -61,8 +70,8 @@ sm90::Launch GpuGather::launch_of(Linear const& linear, Tiles const& tiles, Way 
   l.c.base[way.rank] = linear.out.data;
   l.order = arrange(plan.in_order && plan.fused ? Order::kArrival : Order::kNaive,
                     way.in_place ? Tiling::kWithin : Tiling::kAcross, shards, tiles.config().tile_m(),
-                    sm90::tiles_n(tiles.config(), l.n()), way.in_place ? tiles.band : tiles.band_within(plan.comm_rows),
-                    way.rank);
+                    sm90::tiles_n(tiles.config(), l.n()),
+                    way.in_place ? tiles.band : tiles.band_within(way.layout.comm_rows), way.rank);
   l.route = Keep{way.rank, way.m};
   if (way.in_place) {
     l.gate = Remote{way.rank, shards, shape.k, way.readable(), way.call.digest, way.call.watch};
@@ -92,6 +101,8 @@ std::vector<Transfer> GpuGather::others(Gather const& gather, Way const& way) co
   return list;
 }
 
+int64_t columns_of(Linear const& l) { return l.layout == WeightLayout::kOutIn ? l.weight.rows : l.weight.columns; }
+
 /// Whether no tile of this height holds rows of ours and of others.
 bool apart(Shards const& shards, int rank, int tile_m) {
   int64_t const begin = shards.begin(rank), end = shards.begin(rank + 1);
@@ -106,15 +117,18 @@ void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears,
   for (Linear const& l : linears) {
     require_on_gpu("the weight", l.weight), require_on_gpu("the output", l.out), require_on_gpu("the bias", l.bias);
     require(!l.up, "on GPUs gate and up are one weight, gate first; two were given");
-    bool const out_in = l.layout == WeightLayout::kOutIn;
-    tiles.push_back(
-        choose_tiles(plan, m, out_in ? l.weight.rows : l.weight.columns, shape.k, l.layout, l.gated, *team.gpu()));
+    tiles.push_back(choose_tiles(plan, m, columns_of(l), shape.k, l.layout, l.gated, *team.gpu()));
     tallest = std::max(tallest, tiles.back().config().tile_m());
   }
   require(plan.path == Path::kDirect, "path=ring is not there on GPUs yet; use path=direct");
 
-  Way way{m, team.rank(), arrival_words(m, shape.k, team.size(), kSliceUnit, plan)};
-  way.call = channel.begin(fmt::format("m={}", m), stream);
+  Plan now = plan;
+  if (!linears.empty())  // the first weight decides for all
+    now.comm_rows = choose_comm_rows(plan, tiles[0], columns_of(linears[0]), Shards{m, team.size(), 1}.largest(),
+                                     shape.k * size_of(shape.dtype), *team.gpu());
+  Way way{m, team.rank(), arrival_words(m, shape.k, team.size(), kSliceUnit, now)};
+  if (recording) recording->begin(channel, stream);
+  way.call = channel.begin(fmt::format("m={} rows={}", m, way.layout.comm_rows), stream);
   way.buffer = channel.data(way.call), way.words = channel.words(way.call);
   way.in_place = plan.transport == Transport::kRemote;
   int const rank = way.rank, ranks = team.size();
@@ -129,7 +143,7 @@ void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears,
   if (!pushes) inputs.readable = way.readable();
   if (!way.in_place) inputs.arrival = {rank, way.layout, way.words.at(rank), way.call.digest, way.call.watch};
 
-  Gather gather{rank, way.layout, plan, way.call.digest, way.buffer};
+  Gather gather{rank, way.layout, now, way.call.digest, way.buffer};
   gather.element_bytes = size_of(shape.dtype), gather.row_bytes = shape.k * gather.element_bytes;
   gather.own = static_cast<std::byte const*>(x.data), gather.own_stride = packed(x).stride * gather.element_bytes;
   gather.words = way.words;
@@ -154,7 +168,11 @@ void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears,
     channel.copies().enqueue(copies(gather));
   }
   if (!plan.fused) enqueue_wait(call_words, inputs, stream);
-  for (size_t i = 0; i < linears.size(); ++i) sm90::launch(launch_of(linears[i], tiles[i], way, x), stream);
+  for (size_t i = 0; i < linears.size(); ++i) {
+    sm90::Launch launch = launch_of(linears[i], tiles[i], way, x);
+    if (recording) launch.stamps = recording->stamps(launch);
+    sm90::launch(launch, stream);
+  }
   if (gathered) {
     enqueue_wait(call_words, inputs, stream);
     for (int p = 0; p < ranks; ++p) {
@@ -168,6 +186,7 @@ void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears,
   }
   if (!way.in_place) channel.copies().join(stream);
   channel.finish(way.call, inputs, stream);
+  if (recording) recording->close(channel, stream);
 }
 
 }  // namespace

@@ -19,6 +19,12 @@ class GpuChannel final : public Channel {
 
   CopyStream& copies() { return copies_; }
 
+  /// Keeps the times of the copies that go and, in a mirror, of those that come; null: no more.
+  void record(std::vector<TimedCopy>* out, std::vector<TimedCopy>* in) {
+    copies_.record(out);
+    if (replay_) replay_->record(in);
+  }
+
   bool mirrored() const { return replay_ != nullptr; }
   /// In a mirror: what the ranks that are left out send in the call that has begun, beside the caller's stream from
   /// there on, until `finish`.

@@ -43,17 +43,21 @@ void GpuPartialSums::require_operands(Tensor const& x, Tensor const& weight, Ten
   require_on_gpu("the norm's weight", epilogue.norm_weight), require_on_gpu("the normed output", epilogue.normed);
 }
 
-// What both halves of a call go by.
-GpuPartialSums::Traffic GpuPartialSums::traffic(GpuChannel& channel, Call const& call, int64_t m, int block_m) const {
+// What both halves of a call go by. One after the other, without `fused_tiles`, an owner's rows go in one piece.
+GpuPartialSums::Traffic GpuPartialSums::traffic(GpuChannel& channel, Call const& call, int64_t m,
+                                                Tiles const* fused_tiles) const {
   Traffic t;
   t.way = way_, t.rank = team_.rank(), t.ranks = team_.size(), t.goal = call.digest;
-  // One after the other, an owner's rows go in one piece.
-  t.bands =
-      PartialSums::bands(m, t.ranks, plan_.fused ? block_m : static_cast<int>(std::max<int64_t>(m, 1)), way_, plan_);
+  Plan now = plan_;
+  if (fused_tiles)
+    now.comm_rows =
+        choose_comm_rows(plan_, *fused_tiles, n_, Shards{m, t.ranks, 1}.largest(), n_ * size_of(dtype_), *team_.gpu());
+  int const whole = static_cast<int>(std::max<int64_t>(m, 1));
+  t.bands = PartialSums::bands(m, t.ranks, fused_tiles ? fused_tiles->config().tile_m() : whole, way_, now);
   t.slot_rows = way_ == Way::kBroadcast ? m : t.bands.shards.largest();
   t.row_bytes = n_ * size_of(dtype_);
   t.slots = channel.data(call), t.words = channel.words(call), t.staging = staging_.get();
-  if (plan_.fused && way_ == Way::kStage) t.departed = reinterpret_cast<Word*>(departed_.get());
+  if (fused_tiles && way_ == Way::kStage) t.departed = reinterpret_cast<Word*>(departed_.get());
   return t;
 }
 
@@ -62,7 +66,10 @@ void GpuPartialSums::run(GpuChannel& channel, Call const& call, Tiles const& til
                          Stream stream) {
   if (m == 0 || n_ == 0) return;
   int const rank = team_.rank(), ranks = team_.size();
-  Traffic const t = traffic(channel, call, m, tiles.config().tile_m());
+  // Tiles that are all finished at once have nothing to hide copies behind.
+  bool const fused =
+      plan_.fused && !(way_ == Way::kStage && plan_.route == RouteKind::kAuto && tiles.one_wave(m, n_, *team_.gpu()));
+  Traffic const t = traffic(channel, call, m, fused ? &tiles : nullptr);
 
   sm90::Launch l;
   l.config = tiles.row, l.blocks = gemm_blocks(plan_, *team_.gpu());
@@ -74,7 +81,7 @@ void GpuPartialSums::run(GpuChannel& channel, Call const& call, Tiles const& til
   // Staged, an owner's tile rows are finished band by band; stored at their owners, low shards go side by side.
   bool const staged = way_ == Way::kStage;
   l.order = arrange(order, Tiling::kAcross, t.bands.shards, tiles.config().tile_m(), sm90::tiles_n(tiles.config(), n_),
-                    staged ? std::min(tiles.band, t.bands.tall) : tiles.band, way_ == Way::kBroadcast ? 0 : rank,
+                    staged ? tiles.band_within(t.bands.height()) : tiles.band, way_ == Way::kBroadcast ? 0 : rank,
                     staged ? 0 : tiles.band);
   l.gate = Open{rank, l.k()};
   Announcer announcer{t.bands, sm90::announcements(tiles.config(), n_), reinterpret_cast<Word*>(counts_.get()), t.words,
@@ -88,15 +95,16 @@ void GpuPartialSums::run(GpuChannel& channel, Call const& call, Tiles const& til
       l.c.base[rank] = staging_.get();
       for (int p = 0; t.departed && p < ranks; ++p)
         if (p != rank) announcer.words.base[p] = t.departed + p * t.each();
-      if (plan_.fused)
+      if (fused)
         l.route = Stage{rank, announcer};
       else
         l.route = Keep{rank, m};
       break;
   }
   if (t.departed) channel.copies().fork(stream);
+  if (recording_) l.stamps = recording_->stamps(l);
   sm90::launch(l, stream);
-  if (!plan_.fused) return scatter(channel, call, m, out, epilogue, stream);
+  if (!fused) return scatter(channel, call, m, out, epilogue, stream);
   // Behind the kernel in every queue: with CUDA_DEVICE_MAX_CONNECTIONS=1 these waits block whatever comes after them.
   if (way_ == Way::kStage) send_staged(channel, t, stream);
   add_up(channel, call, t, out, epilogue, stream);
@@ -104,7 +112,7 @@ void GpuPartialSums::run(GpuChannel& channel, Call const& call, Tiles const& til
 
 void GpuPartialSums::scatter(GpuChannel& channel, Call const& call, int64_t m, Tensor const& out,
                              SumEpilogue const& epilogue, Stream stream) {
-  Traffic const t = traffic(channel, call, m, 0);
+  Traffic const t = traffic(channel, call, m, nullptr);
   channel.copies().fork(stream);
   send_staged(channel, t, stream);
   add_up(channel, call, t, out, epilogue, stream);
@@ -115,7 +123,7 @@ void GpuPartialSums::send_staged(GpuChannel& channel, Traffic const& t, Stream s
     send_in_lock_step(channel, t);
   else
     channel.copies().enqueue(copies(t));
-  if (plan_.fused) return;  // our own words are set by the kernel
+  if (t.departed) return;  // our own words are set by the kernel
   for (int b = 0; b < t.bands.count(t.rank); ++b) {
     Transfer told;
     told.set = t.words.at(t.rank) + t.bands.index(t.rank, b), told.goal = t.goal;
@@ -151,7 +159,9 @@ void GpuPartialSums::add_up(GpuChannel& channel, Call const& call, Traffic const
     sum.own = t.staging + t.bands.shards.begin(t.rank) * t.row_bytes;
     sum.own_part = t.rank;
   }
+  if (recording_) recording_->begin_part(SpanKind::kSum, stream);
   sum_slots(sum, sum_blocks(), stream);
+  if (recording_) recording_->end_part(stream);
   if (way_ == Way::kSum)  // the next call adds to zeros again
     enqueue_zeros(t.slots.at(t.rank), t.bands.shards.size(t.rank) * t.row_bytes, stream);
   if (way_ == Way::kStage) channel.copies().join(stream);

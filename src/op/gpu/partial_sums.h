@@ -3,6 +3,7 @@
 // up as they fill. For GEMM+RS, and for the first half of GEMM+AR.
 #include "kernel/slot_sum.h"
 #include "op/gpu/channel.h"
+#include "op/gpu/recording.h"
 #include "op/gpu/tiles.h"
 #include "op/partial_sums.h"
 
@@ -18,6 +19,12 @@ class GpuPartialSums {
   /// out + bias + residual, and normed. Everything is enqueued. `tiles`: what tiles() gave for m.
   void run(GpuChannel& channel, Call const& call, Tiles const& tiles, int64_t m, Tensor const& x, Tensor const& weight,
            WeightLayout layout, Tensor const& out, SumEpilogue const& epilogue, Stream stream);
+
+  /// Keeps the times of the next calls; null: none.
+  void record(Timeline* timeline) {
+    recording_ = timeline ? std::make_unique<GpuRecording>(*timeline, team_, SpanKind::kSum) : nullptr;
+  }
+  GpuRecording* recording() const { return recording_.get(); }
 
   /// The second half alone, as run() does it where the plan is not fused: partial sums of all rows lie in staged().
   void scatter(GpuChannel& channel, Call const& call, int64_t m, Tensor const& out, SumEpilogue const& epilogue,
@@ -35,7 +42,7 @@ class GpuPartialSums {
 
  private:
   using Traffic = Departures;
-  Traffic traffic(GpuChannel& channel, Call const& call, int64_t m, int block_m) const;
+  Traffic traffic(GpuChannel& channel, Call const& call, int64_t m, Tiles const* fused_tiles) const;
   void send_staged(GpuChannel& channel, Traffic const& traffic, Stream stream) const;
   void send_in_lock_step(GpuChannel& channel, Traffic const& traffic) const;
   void add_up(GpuChannel& channel, Call const& call, Traffic const& traffic, Tensor const& out,
@@ -52,6 +59,7 @@ class GpuPartialSums {
   std::shared_ptr<std::byte> counts_;    // tiles stored of each band of each owner
   std::shared_ptr<std::byte> staging_;   // Stage: our partials of all rows
   std::shared_ptr<std::byte> departed_;  // Stage: words that the copies wait for
+  std::unique_ptr<GpuRecording> recording_;
 };
 
 }  // namespace flux

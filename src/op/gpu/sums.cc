@@ -25,10 +25,13 @@ class GpuReduceScatter : public SumOperator {
            SumEpilogue const& epilogue, Stream stream) override {
     GpuPartialSums::require_operands(x, weight, out, epilogue);
     Tiles const tiles = partials.tiles(m, layout);  // refuses before the call begins
+    GpuRecording* const recording = partials.recording();
+    if (recording) recording->begin(channel, stream);
     Call const call = channel.begin(fmt::format("m={} row={}", m, tiles.row), stream);
     multiply_and_sum(call, tiles, m, x, weight, layout, out, epilogue, stream);
+    if (recording) recording->close(channel, stream);
   }
-  void record(Timeline* to) override { require_no_timeline(to); }
+  void record(Timeline* to) override { partials.record(to); }
 
  protected:
   /// All of the call from its beginning on.
@@ -103,12 +106,12 @@ class GpuAllReduce final : public GpuReduceScatter {
 }  // namespace
 
 std::unique_ptr<SumOperator> gpu_gemm_rs(Team& team, GemmReduceScatter::Shape const& shape, Plan const& plan) {
-  Plan const filled = on_gpu(plan, *team.gpu());
-  return std::make_unique<GpuReduceScatter>(team, shape, filled, "gemm_rs", PartialSums::way_of(filled));
+  auto const way = PartialSums::way_of(with_route(plan, *team.gpu()));
+  return std::make_unique<GpuReduceScatter>(team, shape, plan, "gemm_rs", way);
 }
 std::unique_ptr<SumOperator> gpu_gemm_ar(Team& team, GemmAllReduce::Shape const& shape, Plan const& plan) {
-  Plan const filled = on_gpu(plan, *team.gpu());
-  return std::make_unique<GpuAllReduce>(team, shape, filled, PartialSums::way_of_all(filled));
+  auto const way = PartialSums::way_of_all(with_route(plan, *team.gpu()));
+  return std::make_unique<GpuAllReduce>(team, shape, plan, way);
 }
 
 }  // namespace flux

@@ -27,6 +27,22 @@ Tiles choose_tiles(Plan const& plan, int64_t m, int64_t n, int64_t k, WeightLayo
                                                    plan.block_n, gated ? " for a gated layer" : "", known));
 }
 
+bool Tiles::one_wave(int64_t m, int64_t n, Gpu const& gpu) const {
+  int64_t const tiles_m = (m + config().tile_m() - 1) / config().tile_m();
+  return tiles_m * sm90::tiles_n(config(), n) * config().cluster() <= gpu.processors();
+}
+
+int64_t choose_comm_rows(Plan const& plan, Tiles const& tiles, int64_t n, int64_t shard_rows, int64_t row_bytes,
+                         Gpu const& gpu) {
+  constexpr int64_t kLeastBytes = int64_t{12} << 20;
+  if (plan.comm_rows != 0 || !gpu.across_pcie() || n == 0 || row_bytes == 0) return plan.comm_rows;
+  int64_t const height = tiles.config().tile_m();
+  int64_t const wave = gpu.processors() / tiles.config().cluster() / sm90::tiles_n(tiles.config(), n) * height;
+  int64_t const least = std::max({wave, kLeastBytes / row_bytes, height});
+  int64_t const pieces = std::max<int64_t>((shard_rows + least / 2) / least, 1);
+  return ((shard_rows + pieces - 1) / pieces + height - 1) / height * height;
+}
+
 int gemm_blocks(Plan const& plan, Gpu const& gpu) {
   if (gpu.whole() && plan.spare == 0) return 0;
   return std::max((gpu.processors() - plan.spare) / 2 * 2, 2);  // whole clusters
@@ -38,10 +54,6 @@ void prepare_tiles(Plan const& plan, DType dtype) {
     if (plan.block_m > 0 && (config.tile_m() != plan.block_m || config.tile_n() != plan.block_n)) continue;
     for (WeightLayout layout : {WeightLayout::kOutIn, WeightLayout::kInOut}) sm90::prepare(row, dtype, layout);
   }
-}
-
-void require_no_timeline(Timeline const* timeline) {
-  require(!timeline, "timelines of operators on GPUs are not there yet; record on the host, or use a profiler");
 }
 
 void require_on_gpu(std::string_view what, Tensor const& t) {

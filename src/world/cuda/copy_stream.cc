@@ -27,20 +27,29 @@ void wait_word(Stream stream, Word const* word, Word value) {
                "waiting for a word before a copy");
 }
 
-}  // namespace
-
-void enqueue(Transfer const& t, Stream stream) {
+/// `before` and `after` stand around the copy itself.
+template <class Before, class After>
+void enqueue_between(Transfer const& t, Stream stream, Before&& before, After&& after) {
   if (t.after) wait_word(stream, t.after, t.goal);
   if (t.clear_after) write_word(stream, t.after, 0);
   if (t.to && t.rows > 0 && t.row_bytes > 0) {
+    before();
     if (t.row_bytes == t.to_stride && t.row_bytes == t.from_stride)
       check_cuda(cudaMemcpyAsync(t.to, t.from, t.rows * t.row_bytes, cudaMemcpyDefault, stream), "copying rows");
     else
       check_cuda(
           cudaMemcpy2DAsync(t.to, t.to_stride, t.from, t.from_stride, t.row_bytes, t.rows, cudaMemcpyDefault, stream),
           "copying rows");
+    after();
   }
   if (t.set) write_word(stream, t.set, t.goal);
+}
+
+}  // namespace
+
+void enqueue(Transfer const& t, Stream stream) {
+  enqueue_between(
+      t, stream, [] {}, [] {});
 }
 
 void enqueue_zeros(void* data, int64_t bytes, Stream stream) {
@@ -73,6 +82,12 @@ int this_device() {
 
 }  // namespace
 
+void wait_for(Stream stream) { check_cuda(cudaStreamSynchronize(stream), "waiting for a stream"); }
+
+void read_now(void* to, void const* gpu, int64_t bytes) {
+  check_cuda(cudaMemcpy(to, gpu, bytes, cudaMemcpyDeviceToHost), "reading GPU memory");
+}
+
 CopyStream::CopyStream() : device_(this_device()) {
   {
     std::lock_guard lock(idle.mutex);
@@ -102,7 +117,17 @@ void CopyStream::join(Stream caller) {
 }
 
 void CopyStream::enqueue(std::span<Transfer const> transfers) {
-  for (Transfer const& t : transfers) flux::enqueue(t, stream_);
+  for (Transfer const& t : transfers) {
+    if (!timed_) {
+      flux::enqueue(t, stream_);
+      continue;
+    }
+    TimedCopy copy{t, {}, {}};
+    auto mark = [&](std::shared_ptr<Moment>& moment) { moment = std::make_shared<Moment>(stream_); };
+    enqueue_between(
+        t, stream_, [&] { mark(copy.begin); }, [&] { mark(copy.end); });
+    if (copy.begin) timed_->push_back(copy);
+  }
 }
 
 }  // namespace flux

@@ -1,9 +1,12 @@
 #pragma once
 // A stream of copies beside the caller's: on a GPU, what src/world/copy_engine.h is on the host.
+#include <memory>
 #include <span>
+#include <vector>
 
 #include "flux/world.h"
 #include "world/copy_engine.h"
+#include "world/cuda/moment.h"
 
 struct CUevent_st;
 
@@ -18,6 +21,16 @@ void enqueue_zeros(void* data, int64_t bytes, Stream stream);
 void enqueue_words(Word* words, Word value, int64_t count, Stream stream);
 /// Now: initial values of words, before anybody uses them.
 void write_now(Word* word, Word value);
+/// Waits on the host until all of the stream is done.
+void wait_for(Stream stream);
+/// Now: what lies in GPU memory.
+void read_now(void* to, void const* gpu, int64_t bytes);
+
+/// A copy and when it was made: for timelines.
+struct TimedCopy {
+  Transfer transfer;
+  std::shared_ptr<Moment> begin, end;
+};
 
 class CopyStream {
  public:
@@ -31,12 +44,15 @@ class CopyStream {
   /// What is enqueued on `caller` from now on comes after what was enqueued here so far.
   void join(Stream caller);
   void enqueue(std::span<Transfer const> transfers);
+  /// Keeps the times of each copy from now on; null: no more.
+  void record(std::vector<TimedCopy>* to) { timed_ = to; }
   Stream stream() const { return stream_; }
 
  private:
   int device_;
   Stream stream_ = nullptr;
   CUevent_st *forked_ = nullptr, *joined_ = nullptr;
+  std::vector<TimedCopy>* timed_ = nullptr;
 };
 
 }  // namespace flux
