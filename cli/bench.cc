@@ -24,7 +24,7 @@ struct BenchOptions {
   std::string suite = "host", workloads, out = "bench/results", only, cublaslt, tier, mirror, variant;
   int tp = 8;
   int64_t least_m = 0, most_m = INT64_MAX;
-  std::string timing, timeline;
+  std::string timing;
 };
 
 // Both methods of one workload, as rows.
@@ -131,7 +131,7 @@ int run_mirrored(BenchOptions const& o) {
   suite.workloads = o.workloads.empty() ? bench::workload_file().string() : o.workloads;
   suite.tier = o.suite, suite.only = o.only, suite.cublaslt = o.cublaslt;
   suite.ranks = o.tp, suite.least_m = o.least_m, suite.most_m = o.most_m, suite.timing = o.timing,
-  suite.timeline = o.timeline, suite.rounds = o.common.samples;
+  suite.timeline = o.common.timeline_path, suite.rounds = o.common.samples;
   suite.partner = o.mirror == "pcie" ? Partner::kHost : Partner::kDevice;
   suite.plan = o.common.plan(), suite.variant = o.variant;
   ResultFile results = with_progress(o.suite, [&](auto&& progress) { return bench::overlap_suite(suite, progress); });
@@ -177,8 +177,6 @@ void add_bench(CLI::App& app, Action& action) {
   command->add_option("--most-m", o->most_m, "With --mirror: only workloads of at most so many rows");
   command->add_option("--timing", o->timing, "With --mirror: calls replayed as a `graph`, or enqueued (`eager`)")
       ->check(CLI::IsMember({"graph", "eager"}));
-  command->add_option("--timeline", o->timeline,
-                      "With --mirror, of one workload: draws a call, FILE.json for ui.perfetto.dev and FILE.svg");
   command->add_option("--variant", o->variant, "With --mirror: a name for what --plan forces, kept in the rows");
   command->add_option("--out", o->out, "Folder of the result file")->capture_default_str();
   o->common.add_to(*command);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <memory>
 
 #include "bench/gemm/cublaslt.h"
@@ -197,16 +198,16 @@ void run_problem(GemmProblem const& p, CublasLt& cublas, OverlapSuite const& opt
                        if (!subject.gathers) subject.communication(stream);
                      },
                      {}});
-  // Both at once, neither waiting for the other: what the traffic costs the GEMM, and the GEMM the traffic.
+  // Both at once, neither waiting for the other: what the traffic costs the GEMM, and the GEMM the traffic. Not of a
+  // reduce-scatter, whose slot sums wait on all processors.
   CopyStream beside;
-  methods.push_back({"beside",
-                     [&] {
-                       beside.fork(stream);
-                       subject.communication(beside.stream());
-                       before.run();
-                       beside.join(stream);
-                     },
-                     {}});
+  auto const both = [&] {
+    beside.fork(stream);
+    subject.communication(beside.stream());
+    before.run();
+    beside.join(stream);
+  };
+  if (subject.gathers) methods.push_back({"beside", both, {}});
   methods.push_back({"flux", [&] { subject.fused(stream); }, {}});
   for (std::string_view timing : {"graph", "eager"}) {
     if (!options.timing.empty() && options.timing != timing) continue;
@@ -238,7 +239,8 @@ void run_problem(GemmProblem const& p, CublasLt& cublas, OverlapSuite const& opt
   if (options.timeline.empty()) return;
   Timeline line = subject.timeline();
   line.facts.emplace_back("world", fmt::format("mirror over {}, both ways, {}", rows.back().link, p.describe()));
-  write_trace(options.timeline, line);
+  std::filesystem::path const path = options.timeline;
+  write_trace(path.parent_path() / fmt::format("{}-{}-m{}.json", path.stem().string(), p.workload, p.m), line);
 }
 
 }  // namespace
@@ -253,10 +255,6 @@ ResultFile overlap_suite(OverlapSuite const& options, std::function<void(int don
   if (problems.empty())
     throw Error(ErrorKind::kInvalid, fmt::format("no workload of tier {} for {} ranks has '{}' in its name",
                                                  options.tier, options.ranks, options.only));
-  if (!options.timeline.empty() && problems.size() != 1)
-    throw Error(ErrorKind::kInvalid, fmt::format("a timeline shows one problem, and {} were chosen; choose by name and "
-                                                 "by the least and most rows",
-                                                 problems.size()));
   return run_all(
       options.tier, problems,
       [&](GemmProblem const& p, std::vector<ResultRow>& rows) { run_problem(p, cublas, options, random, rows); },

@@ -22,7 +22,7 @@ struct OverlapSuite {
   Partner partner = Partner::kHost;
   Plan plan;
   std::string variant;   // what the plan forces, for the rows
-  std::string timeline;  // where a call of the fused operator is drawn, or empty; of one problem
+  std::string timeline;  // where a call of each fused operator is drawn, names of its own behind the stem; or empty
   int rounds = 15, checked_rows = 8;
 };
 
