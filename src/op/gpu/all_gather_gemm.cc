@@ -101,8 +101,6 @@ std::vector<Transfer> GpuGather::others(Gather const& gather, Way const& way) co
   return list;
 }
 
-int64_t columns_of(Linear const& l) { return l.layout == WeightLayout::kOutIn ? l.weight.rows : l.weight.columns; }
-
 /// Whether no tile of this height holds rows of ours and of others.
 bool apart(Shards const& shards, int rank, int tile_m) {
   int64_t const begin = shards.begin(rank), end = shards.begin(rank + 1);
@@ -112,20 +110,22 @@ bool apart(Shards const& shards, int rank, int tile_m) {
 void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears, Tensor const& gathered,
                     Stream stream) {
   require_on_gpu("x", x), require_on_gpu("the gathered output", gathered);
+  Plan now = plan;
+  now.comm_rows = rows_at_once(plan, m, team.size(), shape.k * size_of(shape.dtype), *team.gpu());
+  int64_t const to_tile = rows_to_tile(m, now.comm_rows, *team.gpu());
   std::vector<Tiles> tiles;  // of each weight
   int tallest = 0;
   for (Linear const& l : linears) {
     require_on_gpu("the weight", l.weight), require_on_gpu("the output", l.out), require_on_gpu("the bias", l.bias);
     require(!l.up, "on GPUs gate and up are one weight, gate first; two were given");
-    tiles.push_back(choose_tiles(plan, m, columns_of(l), shape.k, l.layout, l.gated, *team.gpu()));
+    bool const out_in = l.layout == WeightLayout::kOutIn;
+    int64_t const n = out_in ? l.weight.rows : l.weight.columns;
+    tiles.push_back(choose_tiles(plan, to_tile, n, shape.k, l.layout, l.gated, *team.gpu()));
     tallest = std::max(tallest, tiles.back().config().tile_m());
   }
   require(plan.path == Path::kDirect, "path=ring is not there on GPUs yet; use path=direct");
 
-  Plan now = plan;
-  if (!linears.empty())  // the first weight decides for all
-    now.comm_rows = choose_comm_rows(plan, tiles[0], columns_of(linears[0]), Shards{m, team.size(), 1}.largest(),
-                                     shape.k * size_of(shape.dtype), *team.gpu());
+  if (plan.comm_rows == 0 && !tiles.empty()) now.comm_rows = tiles[0].rounded(now.comm_rows);
   Way way{m, team.rank(), arrival_words(m, shape.k, team.size(), kSliceUnit, now)};
   if (recording) recording->begin(channel, stream);
   way.call = channel.begin(fmt::format("m={} rows={}", m, way.layout.comm_rows), stream);

@@ -33,7 +33,8 @@ int GpuPartialSums::sum_blocks() const {
 Tiles GpuPartialSums::tiles(int64_t m, WeightLayout layout) const {
   // All ranks take the same tile, whatever their own part of k: the words count its bands.
   int64_t const k = k_ > 0 ? (k_ + team_.size() - 1) / team_.size() : 4096;
-  return choose_tiles(plan_, m, n_, k, layout, false, *team_.gpu());
+  int64_t const at_once = rows_at_once(plan_, m, team_.size(), n_ * size_of(dtype_), *team_.gpu());
+  return choose_tiles(plan_, rows_to_tile(m, at_once, *team_.gpu()), n_, k, layout, false, *team_.gpu());
 }
 
 void GpuPartialSums::require_operands(Tensor const& x, Tensor const& weight, Tensor const& out,
@@ -49,9 +50,9 @@ GpuPartialSums::Traffic GpuPartialSums::traffic(GpuChannel& channel, Call const&
   Traffic t;
   t.way = way_, t.rank = team_.rank(), t.ranks = team_.size(), t.goal = call.digest;
   Plan now = plan_;
-  if (fused_tiles)
-    now.comm_rows =
-        choose_comm_rows(plan_, *fused_tiles, n_, Shards{m, t.ranks, 1}.largest(), n_ * size_of(dtype_), *team_.gpu());
+  int64_t const at_once = rows_at_once(plan_, m, t.ranks, n_ * size_of(dtype_), *team_.gpu());
+  if (fused_tiles && plan_.comm_rows == 0 && at_once < Shards{m, t.ranks, 1}.largest())
+    now.comm_rows = fused_tiles->rounded(at_once);
   int const whole = static_cast<int>(std::max<int64_t>(m, 1));
   t.bands = PartialSums::bands(m, t.ranks, fused_tiles ? fused_tiles->config().tile_m() : whole, way_, now);
   t.slot_rows = way_ == Way::kBroadcast ? m : t.bands.shards.largest();

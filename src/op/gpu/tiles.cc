@@ -32,15 +32,13 @@ bool Tiles::one_wave(int64_t m, int64_t n, Gpu const& gpu) const {
   return tiles_m * sm90::tiles_n(config(), n) * config().cluster() <= gpu.processors();
 }
 
-int64_t choose_comm_rows(Plan const& plan, Tiles const& tiles, int64_t n, int64_t shard_rows, int64_t row_bytes,
-                         Gpu const& gpu) {
-  constexpr int64_t kLeastBytes = int64_t{12} << 20;
-  if (plan.comm_rows != 0 || !gpu.across_pcie() || n == 0 || row_bytes == 0) return plan.comm_rows;
-  int64_t const height = tiles.config().tile_m();
-  int64_t const wave = gpu.processors() / tiles.config().cluster() / sm90::tiles_n(tiles.config(), n) * height;
-  int64_t const least = std::max({wave, kLeastBytes / row_bytes, height});
-  int64_t const pieces = std::max<int64_t>((shard_rows + least / 2) / least, 1);
-  return ((shard_rows + pieces - 1) / pieces + height - 1) / height * height;
+int64_t rows_at_once(Plan const& plan, int64_t m, int ranks, int64_t row_bytes, Gpu const& gpu) {
+  constexpr int64_t kPiece = int64_t{12} << 20;
+  int64_t const shard = std::max<int64_t>(Shards{m, ranks, 1}.largest(), 1);
+  if (plan.comm_rows > 0) return std::min(plan.comm_rows, shard);
+  if (!gpu.across_pcie()) return shard;
+  int64_t const pieces = std::max<int64_t>((shard * row_bytes + kPiece / 2) / kPiece, 1);
+  return (shard + pieces - 1) / pieces;
 }
 
 int gemm_blocks(Plan const& plan, Gpu const& gpu) {

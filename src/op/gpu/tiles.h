@@ -14,8 +14,10 @@ struct Tiles {
   sm90::Config const& config() const { return sm90::kTable[row]; }
   /// The raster where rows come or go in communication tiles: a band over two would wait for the later one.
   int band_within(int64_t comm_rows) const {
-    return comm_rows == 0 ? band : static_cast<int>(std::clamp<int64_t>(comm_rows / config().tile_m(), 1, band));
+    return static_cast<int>(std::clamp<int64_t>(comm_rows / config().tile_m(), 1, band));
   }
+  /// Whole tile rows.
+  int64_t rounded(int64_t rows) const { return (rows + config().tile_m() - 1) / config().tile_m() * config().tile_m(); }
   /// Whether m x n are few tiles, all multiplied at once.
   bool one_wave(int64_t m, int64_t n, Gpu const& gpu) const;
 };
@@ -24,11 +26,13 @@ struct Tiles {
 /// Error{kUnsupported} for a tile that is not in the table.
 Tiles choose_tiles(Plan const& plan, int64_t m, int64_t n, int64_t k, WeightLayout layout, bool gated, Gpu const& gpu);
 
-/// Rows of a communication tile, of a shard of `shard_rows` rows of `row_bytes` bytes, each multiplied to n columns; 0:
-/// the whole shard. Where the plan leaves it open and the link is PCIe, a wave of tiles: what is multiplied behind the
-/// last arrival, or before the first departure, is not hidden. But no small copies: each costs the engine some 8 us.
-int64_t choose_comm_rows(Plan const& plan, Tiles const& tiles, int64_t n, int64_t shard_rows, int64_t row_bytes,
-                         Gpu const& gpu);
+/// Rows of m that come or go together, as the plan says; where it leaves that open, a shard, which PCIe carries in
+/// pieces of some 12 MiB: what is multiplied behind the last arrival, or before the first departure, is not hidden, but
+/// each copy costs the engine some 8 us.
+int64_t rows_at_once(Plan const& plan, int64_t m, int ranks, int64_t row_bytes, Gpu const& gpu);
+
+/// For how many rows tiles are chosen: all, or those at once where PCIe lets the GEMM go on no faster.
+inline int64_t rows_to_tile(int64_t m, int64_t at_once, Gpu const& gpu) { return gpu.across_pcie() ? at_once : m; }
 
 /// The most blocks of a GEMM, 0: as many as the GPU holds. A shared GPU, and one where operators run side by side, has
 /// room for others: what begins a call must never wait for a GEMM that waits.
