@@ -44,7 +44,7 @@ class GpuPartialSums {
   using Traffic = Departures;
   Traffic traffic(GpuChannel& channel, Call const& call, int64_t m, Tiles const* fused_tiles) const;
   void send_staged(GpuChannel& channel, Traffic const& traffic, Stream stream) const;
-  void send_in_lock_step(GpuChannel& channel, Traffic const& traffic) const;
+  static void send_in_lock_step(GpuChannel& channel, std::span<Transfer const> ours, std::span<Transfer const> theirs);
   void add_up(GpuChannel& channel, Call const& call, Traffic const& traffic, Tensor const& out,
               SumEpilogue const& epilogue, Stream stream) const;
   std::vector<Transfer> others(Traffic const& traffic) const;
