@@ -33,8 +33,19 @@ int GpuPartialSums::sum_blocks() const {
 Tiles GpuPartialSums::tiles(int64_t m, WeightLayout layout) const {
   // All ranks take the same tile, whatever their own part of k: the words count its bands.
   int64_t const k = k_ > 0 ? (k_ + team_.size() - 1) / team_.size() : 4096;
-  int64_t const at_once = rows_at_once(plan_, m, team_.size(), n_ * size_of(dtype_), *team_.gpu());
-  return choose_tiles(plan_, rows_to_tile(m, at_once, *team_.gpu()), n_, k, layout, false, *team_.gpu());
+  Gpu const& gpu = *team_.gpu();
+  auto choose = [&](int64_t rows) { return choose_tiles(plan_, rows, n_, k, layout, false, gpu); };
+  Tiles all = choose(m);
+  if (way_ != Way::kStage || !gpu.across_pcie()) return all;
+  int64_t const at_once = rows_at_once(plan_, m, team_.size(), n_ * size_of(dtype_), gpu);
+  Tiles const piece = choose(at_once);
+  // What copies hide is all but the first piece. Each costs some 10 us between two others, the rest of the call 20 more
+  // than one after the other (bench/results, gemm_rs over pcie), at some 1.7 GHz.
+  int64_t const copies = m / std::max<int64_t>(at_once, 1) * (team_.size() - 1) / team_.size();
+  double const lost = 1700. * (20 + 10 * static_cast<double>(copies));
+  if (plan_.route != RouteKind::kAuto || piece.cycles == 0 || all.cycles - piece.cycles > lost) return piece;
+  all.fused = false;
+  return all;
 }
 
 void GpuPartialSums::require_operands(Tensor const& x, Tensor const& weight, Tensor const& out,
@@ -67,9 +78,7 @@ void GpuPartialSums::run(GpuChannel& channel, Call const& call, Tiles const& til
                          Stream stream) {
   if (m == 0 || n_ == 0) return;
   int const rank = team_.rank(), ranks = team_.size();
-  // Tiles that are all finished at once have nothing to hide copies behind.
-  bool const fused =
-      plan_.fused && !(way_ == Way::kStage && plan_.route == RouteKind::kAuto && tiles.one_wave(m, n_, *team_.gpu()));
+  bool const fused = plan_.fused && tiles.fused;
   Traffic const t = traffic(channel, call, m, fused ? &tiles : nullptr);
 
   sm90::Launch l;

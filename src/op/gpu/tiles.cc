@@ -13,7 +13,7 @@ namespace flux {
 Tiles choose_tiles(Plan const& plan, int64_t m, int64_t n, int64_t k, WeightLayout layout, bool gated, Gpu const& gpu) {
   if (plan.block_m == 0) {
     sm90::Choice const choice = sm90::choose(m, n, k, layout, gated, gpu.processors());
-    return {choice.row, plan.band > 0 ? plan.band : choice.band};
+    return {choice.row, plan.band > 0 ? plan.band : choice.band, choice.cost};
   }
   std::string known;
   for (int row = 0; row < sm90::kConfigs; ++row) {
@@ -25,11 +25,6 @@ Tiles choose_tiles(Plan const& plan, int64_t m, int64_t n, int64_t k, WeightLayo
   }
   throw Error(ErrorKind::kUnsupported, fmt::format("tile={}x{} is none of this GPU's{}: auto{}", plan.block_m,
                                                    plan.block_n, gated ? " for a gated layer" : "", known));
-}
-
-bool Tiles::one_wave(int64_t m, int64_t n, Gpu const& gpu) const {
-  int64_t const tiles_m = (m + config().tile_m() - 1) / config().tile_m();
-  return tiles_m * sm90::tiles_n(config(), n) * config().cluster() <= gpu.processors();
 }
 
 int64_t rows_at_once(Plan const& plan, int64_t m, int ranks, int64_t row_bytes, Gpu const& gpu) {

@@ -11,6 +11,8 @@ namespace flux {
 
 struct Tiles {
   int row = 0, band = 1;
+  double cycles = 0;  // expected of the GEMM; 0 where the plan names the tile
+  bool fused = true;  // false: copies would cost more than they hide
   sm90::Config const& config() const { return sm90::kTable[row]; }
   /// The raster where rows come or go in communication tiles: a band over two would wait for the later one.
   int band_within(int64_t comm_rows) const {
@@ -18,8 +20,6 @@ struct Tiles {
   }
   /// Whole tile rows.
   int64_t rounded(int64_t rows) const { return (rows + config().tile_m() - 1) / config().tile_m() * config().tile_m(); }
-  /// Whether m x n are few tiles, all multiplied at once.
-  bool one_wave(int64_t m, int64_t n, Gpu const& gpu) const;
 };
 
 /// The plan's tile, or the cheapest for m x n x k on this GPU. `n` counts gate and up where gated. Throws
