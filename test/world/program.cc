@@ -25,7 +25,7 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 
 WorldOptions options_of(Program const& p) {
   WorldOptions o;
-  o.limit_seconds = p.limit_seconds;
+  o.limit_seconds = p.limit_seconds, o.device = p.device;
   return o;
 }
 
@@ -99,7 +99,7 @@ std::vector<Ending> run_as_threads(std::string const& name) {
 std::vector<Ending> run_as_processes(std::string const& name, int* status) {
   Program const& p = program(name);
   Letters const letters;
-  int const code = launch(p.ranks, command_for(name), 1.0);
+  int const code = launch(p.ranks, command_for(name), p.grace_seconds);
   if (status) *status = code;
   return letters.endings(p.ranks);
 }
