@@ -59,12 +59,14 @@ int WorldChoice::run(std::function<int(World&)> const& body) const {
     command[0] = std::filesystem::read_symlink("/proc/self/exe");
     return launch(ranks, command, limit_seconds + 5);
   }
-  auto const world = World::processes(std::move(bootstrap), options);
+  int const rank = bootstrap->rank();
   try {
+    auto const world = World::processes(std::move(bootstrap), options);
     return body(*world);
   } catch (Error const& e) {
-    // Every rank finds the same mistake in its input; one says it.
-    if (e.kind() == ErrorKind::kInvalid && world->rank() != 0) return kBadInput;
+    // Every rank finds the same mistake in its input, or the same thing missing; one says it.
+    bool const same = e.kind() == ErrorKind::kInvalid || e.kind() == ErrorKind::kUnsupported;
+    if (same && rank != 0) return kBadInput;
     throw;
   }
 }

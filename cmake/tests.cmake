@@ -43,7 +43,11 @@ function(flux_add_test_room room library)
   add_test(NAME ${room} COMMAND test_${room} --gtest_output=xml:${results}/${room}.xml
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   # Under mpirun: as root in a container, more ranks than cores, no remote shell.
-  set_tests_properties(${room} PROPERTIES TIMEOUT 300 ENVIRONMENT
+  set(seconds 300)
+  if(room STREQUAL gpu)  # processes on one GPU are served in turn
+    set(seconds 900)
+  endif()
+  set_tests_properties(${room} PROPERTIES TIMEOUT ${seconds} ENVIRONMENT
     "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1;OMPI_MCA_plm_rsh_agent=")
 endfunction()
 

@@ -63,7 +63,11 @@ GpuReport report_gpus(double limit_seconds) {
   cudaError_t const result = cudaGetDeviceCount(&count);
   cudaGetLastError();
   if (result != cudaSuccess || count == 0) {
-    report.none = result != cudaSuccess ? cudaGetErrorString(result) : "none visible";
+    int driver = 0;
+    if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0)
+      report.none = "no NVIDIA driver";
+    else
+      report.none = result != cudaSuccess ? cudaGetErrorString(result) : "none visible";
     return report;
   }
   try {

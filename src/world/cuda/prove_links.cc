@@ -64,7 +64,7 @@ std::vector<LinkProof> prove_links(Bootstrap& bootstrap, Gpu& gpu, int device, d
       throw Error(ErrorKind::kDevice,
                   fmt::format("the link from rank {} (GPU {}) to rank {} (GPU {}, {}) does not work: {}; see `flux "
                               "doctor` for this machine's links, or run on the host engine (--world processes without "
-                              "--gpu)",
+                              "--gpu); NCCL for such pairs is not there yet",
                               link.from, all[link.from]["device"].get<int>(), link.to,
                               all[link.to]["device"].get<int>(), link.way, link.reason));
   return links;

@@ -47,12 +47,12 @@ class Handle {
     made.held_ = true;
     return made;
   }
-  static Handle import(File const& file) {
-    static auto const import_file =
+  static Handle of(File const& file) {
+    static auto const take =
         driver_function<decltype(&cuMemImportFromShareableHandle)>("cuMemImportFromShareableHandle");
     Handle made;
     auto* const descriptor = reinterpret_cast<void*>(static_cast<uintptr_t>(file.descriptor()));
-    check_driver(import_file(&made.handle_, descriptor, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+    check_driver(take(&made.handle_, descriptor, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
                  "taking another process's GPU memory");
     made.held_ = true;
     return made;
@@ -139,7 +139,7 @@ class VmmMemory final : public SymmetricMemory {
     };
     share_files(bootstrap, limit, make, [&](int rank, File const& file) {
       try {
-        map(rank, whole_pages(bytes, device), Handle::import(file));
+        map(rank, whole_pages(bytes, device), Handle::of(file));
       } catch (Error const& error) {
         throw Error(ErrorKind::kDevice,
                     fmt::format("GPU {} cannot reach the memory of rank {}: {}", device, rank, error.what()));
@@ -176,7 +176,7 @@ std::string cannot_share_by_vmm(int device) {
     check_cuda(cudaSetDevice(device), "choosing a GPU");
     size_t const size = whole_pages(1, device);
     Handle const memory = Handle::make(device, size);
-    Mapping const mapping(device, size, Handle::import(memory.exported()));
+    Mapping const mapping(device, size, Handle::of(memory.exported()));
     return {};
   } catch (Error const& error) {
     return error.what();
