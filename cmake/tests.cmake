@@ -62,6 +62,22 @@ foreach(room IN LISTS rooms)
   flux_add_test_room(${room} flux)
 endforeach()
 
+# Worlds of processes on GPUs, where a GPU is played by memory of the host: it stands in for the CUDA runtime.
+if(FLUX_CUDA_FOUND)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/test/gpu/fake/*.cc ${PROJECT_SOURCE_DIR}/src/world/*.cc
+       ${PROJECT_SOURCE_DIR}/src/world/cuda/*.cc)
+  add_executable(test_fake_gpu ${sources} test/world/main.cc test/world/program.cc)
+  set_target_properties(test_fake_gpu PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test)
+  target_include_directories(test_fake_gpu PRIVATE include src test)
+  target_include_directories(test_fake_gpu SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+  target_compile_definitions(test_fake_gpu PRIVATE FLUX_WITH_CUDA=1)
+  target_link_libraries(test_fake_gpu PRIVATE flux_compiler Threads::Threads GTest::gtest fmt::fmt
+                        nlohmann_json::nlohmann_json)
+  target_compile_options(test_fake_gpu PRIVATE ${flux_light})
+  add_test(NAME fake_gpu COMMAND test_fake_gpu --gtest_output=xml:${results}/fake_gpu.xml)
+  set_tests_properties(fake_gpu PROPERTIES TIMEOUT 120)
+endif()
+
 # The library with planted bugs, random delays and ThreadSanitizer, beside the product build.
 file(GLOB chaos_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/test/chaos/*_test.cc)
 if(FLUX_CHAOS AND chaos_tests)

@@ -27,7 +27,7 @@ class ProcessGpu final : public Gpu {
   bool whole() const override { return processors_ == card_->processors(); }
   bool shared() const override { return false; }
   bool mirrored() const override { return false; }
-  bool across_pcie() const { return across_pcie_; }
+  bool across_pcie() const override { return across_pcie_; }
 
   std::shared_ptr<SymmetricMemory> allocate(Bootstrap& bootstrap, int64_t bytes, Use use,
                                             double limit_seconds) override {

@@ -33,7 +33,8 @@ std::vector<LinkProof> prove_links(Bootstrap& bootstrap, Gpu& gpu, int device, d
   auto const uuids = bootstrap.all_gather(uuid, limit_seconds);
   std::vector<std::string> written(ranks), read(ranks), way(ranks);
   // An attempt that does not end is the last.
-  auto attempt = [&](auto&& act) -> std::string { return gave_up_on_gpu() ? "an earlier attempt did not end" : act(); };
+  constexpr char const* kNotTried = "not tried: an earlier attempt did not end";
+  auto attempt = [&](auto&& act) -> std::string { return gave_up_on_gpu() ? kNotTried : act(); };
   for (int i = 1; i < ranks; ++i) {
     int const p = (rank + i) % ranks;
     written[p] = attempt([&] { return prover->write(part(p, rank), seed_of(rank, p)); });
@@ -54,11 +55,14 @@ std::vector<LinkProof> prove_links(Bootstrap& bootstrap, Gpu& gpu, int device, d
     for (int to = 0; to < ranks; ++to) {
       if (from == to) continue;
       LinkProof link{from, to, all[from]["way"][to], true, all[from]["written"][to]};
-      if (link.reason.empty() && all[to]["read"][from] != "")
-        link.reason = "where it was sent, " + all[to]["read"][from].get<std::string>();
+      std::string const there = all[to]["read"][from];
+      if (link.reason.empty() && !there.empty())
+        link.reason = there == kNotTried ? there : "where it was sent, " + there;
       link.works = link.reason.empty();
       links.push_back(link);
     }
+  // The first cause is the one worth reading.
+  std::ranges::stable_partition(links, [&](LinkProof const& link) { return link.reason != kNotTried; });
   for (auto const& link : links)
     if (!link.works)
       throw Error(ErrorKind::kDevice,
