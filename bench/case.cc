@@ -53,6 +53,7 @@ Case::Case(World& world, Problem const& problem, Plan const& plan, uint64_t seed
       problem_(problem),
       plan_(plan),
       seed_(seed),
+      placed_(world),
       tiled_(plan),
       whole_(PlainGemm::whole(problem.m, local_columns(world, problem))) {
   check_problem(problem);
@@ -83,8 +84,11 @@ Case::Case(World& world, Problem const& problem, Plan const& plan, uint64_t seed
       host::narrow(&value, host::element(bias_.view().data, p.dtype, j), p.dtype, 1);
     }
   }
+  there_ = {placed_.place(x_), placed_.place(weight_), {}, {}};
+  if (p.bias) there_.bias = placed_.place(bias_);
   int64_t const out_rows = p.op == Op::kGemmReduceScatter ? rows.size : p.m;
   out_ = OwnedTensor(p.dtype, out_rows, columns.size);
+  there_.out = placed_.place(out_);
   all_rows_ = OwnedTensor(p.dtype, p.m, depth.size);
   Uniform{seed + kX}.fill(all_rows_, 0, depth.begin);
   gemm_out_ = OwnedTensor(p.dtype, p.m, columns.size);
@@ -97,7 +101,7 @@ Case::Case(World& world, Problem const& problem, Plan const& plan, uint64_t seed
     if (p.op == Op::kGemmReduceScatter) scatter_[fused] = std::make_unique<GemmReduceScatter>(world, shape, one);
     if (p.op == Op::kGemmAllReduce) reduce_[fused] = std::make_unique<GemmAllReduce>(world, shape, one);
   }
-  comm_ = std::make_unique<GatherAlone>(world, p.m, gathers ? p.k : p.n, p.dtype, Plan{});
+  if (!world.on_gpu()) comm_ = std::make_unique<GatherAlone>(world, p.m, gathers ? p.k : p.n, p.dtype, Plan{});
 }
 
 Linear Case::linear(Tensor const& out) const {
@@ -110,12 +114,15 @@ Linear Case::linear(Tensor const& out) const {
 
 void Case::run(bool fused) {
   auto const& p = problem_;
+  auto const& [x, weight, bias, out] = there_;
   SumEpilogue epilogue;
-  if (p.bias) epilogue.bias = bias_;
+  epilogue.bias = bias;
+  Linear layer = linear(out);
+  layer.weight = weight, layer.bias = bias;
   switch (p.op) {
-    case Op::kAllGatherGemm: return gather_[fused]->run(p.m, x_, linear(out_));
-    case Op::kGemmReduceScatter: return scatter_[fused]->run(p.m, x_, weight_, p.layout, out_, epilogue);
-    case Op::kGemmAllReduce: return reduce_[fused]->run(p.m, x_, weight_, p.layout, out_, epilogue);
+    case Op::kAllGatherGemm: return gather_[fused]->run(p.m, x, layer);
+    case Op::kGemmReduceScatter: return scatter_[fused]->run(p.m, x, weight, p.layout, out, epilogue);
+    case Op::kGemmAllReduce: return reduce_[fused]->run(p.m, x, weight, p.layout, out, epilogue);
   }
 }
 
@@ -159,7 +166,10 @@ int64_t Case::shared_bytes() const {
 double Case::error(int64_t most) {
   auto const& p = problem_;
   std::memset(out_.view().data, 0xff, out_.view().bytes());
+  placed_.copy(out_, there_.out);
   run(true);
+  placed_.copy(there_.out, out_);
+  world_.check();
   std::vector<int64_t> const rows = sampled_rows(p.m, most);
   Matrix64 x{static_cast<int64_t>(rows.size()), all_rows_.view().columns, {}};
   for (int64_t r : rows) {

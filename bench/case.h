@@ -5,6 +5,7 @@
 #include <string>
 
 #include "bench/overlap.h"
+#include "bench/placed.h"
 #include "bench/plain_gemm.h"
 #include "bench/reference.h"
 #include "flux/op.h"
@@ -35,6 +36,7 @@ class Case {
   Case(World& world, Problem const& problem, Plan const& plan, uint64_t seed);
 
   void run(bool fused);
+  /// On the host.
   Subject subject();
   void record(Timeline* timeline);
 
@@ -54,6 +56,10 @@ class Case {
   Plan plan_;
   uint64_t seed_;
   OwnedTensor x_, weight_, bias_, out_;
+  Placed placed_;
+  struct {
+    Tensor x, weight, bias, out;
+  } there_;                                   // the same, where the operators take them
   OwnedTensor all_rows_, gemm_out_;           // for the GEMM alone: the rows as if gathered
   std::unique_ptr<AllGatherGemm> gather_[2];  // unfused, fused
   std::unique_ptr<GemmReduceScatter> scatter_[2];

@@ -14,9 +14,9 @@
 namespace flux::cli {
 
 void WorldChoice::add_to(CLI::App& app) {
-  app.add_option("--world", kind, "Ranks as `threads` of one process or as `processes` of this host")
-      ->check(CLI::IsMember({"threads", "processes"}))
-      ->capture_default_str();
+  kind_option = app.add_option("--world", kind, "Ranks as `threads` of one process or as `processes` of this host")
+                    ->check(CLI::IsMember({"threads", "processes"}))
+                    ->capture_default_str();
   app.add_option("--ranks", ranks, "World size")->check(CLI::Range(1, 16))->capture_default_str();
   app.add_option(
          "--link-gbps", link_gbps,
@@ -31,11 +31,21 @@ void WorldChoice::add_to(CLI::App& app) {
       ->capture_default_str();
 }
 
+void WorldChoice::add_gpu_to(CLI::App& app) {
+  app.add_flag(
+         "--gpu", gpu,
+         "Ranks are processes, rank r on GPU r modulo the number of visible ones; more ranks than GPUs share them")
+      ->excludes("--link-gbps");
+}
+
 int WorldChoice::run(std::function<int(World&)> const& body) const {
   WorldOptions options;
   options.limit_seconds = limit_seconds;
   if (link_gbps > 0) options.link = {link_gbps, link_latency_us};
-  if (kind == "threads") {
+  if (gpu && kind == "threads" && kind_option->count() > 0)
+    throw Error(ErrorKind::kInvalid, "--gpu puts ranks into processes; leave out --world threads");
+  if (gpu) options.device = kGpuByRank;
+  if (kind == "threads" && !gpu) {
     std::atomic<int> worst{kOk};
     run_threads(ranks, options, [&](World& world) {
       int const code = body(world);
@@ -49,12 +59,14 @@ int WorldChoice::run(std::function<int(World&)> const& body) const {
     command[0] = std::filesystem::read_symlink("/proc/self/exe");
     return launch(ranks, command, limit_seconds + 5);
   }
-  auto const world = World::processes(std::move(bootstrap), options);
+  int const rank = bootstrap->rank();
   try {
+    auto const world = World::processes(std::move(bootstrap), options);
     return body(*world);
   } catch (Error const& e) {
-    // Every rank finds the same mistake in its input; one says it.
-    if (e.kind() == ErrorKind::kInvalid && world->rank() != 0) return kBadInput;
+    // Every rank finds the same mistake in its input, or the same thing missing; one says it.
+    bool const same = e.kind() == ErrorKind::kInvalid || e.kind() == ErrorKind::kUnsupported;
+    if (same && rank != 0) return kBadInput;
     throw;
   }
 }

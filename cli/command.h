@@ -34,8 +34,12 @@ struct WorldChoice {
   double link_gbps = -1;  ///< < 0: made so that communication takes half of the GEMM's time
   double link_latency_us = 5;
   double limit_seconds = 600;
+  bool gpu = false;  ///< ranks are processes, each on the GPU of its rank
+  CLI::Option const* kind_option = nullptr;
 
   void add_to(CLI::App& app);
+  /// The option --gpu, of verbs that can.
+  void add_gpu_to(CLI::App& app);
   /// Runs `body` on every rank: threads here, or processes that this one starts (then their exit code is returned), or
   /// the processes that a launcher has already started.
   int run(std::function<int(World&)> const& body) const;

@@ -3,12 +3,12 @@
 #include <unistd.h>
 
 #include <Eigen/Core>
-#include <filesystem>
 #include <thread>
 
 #include "cli/command.h"
 #include "cli/machine.h"
 #include "flux/version.h"
+#include "world/gpu_report.h"
 #include "world/symmetric_memory.h"
 
 namespace flux::cli {
@@ -20,24 +20,74 @@ struct Finding {
   bool used;
 };
 
-std::vector<Finding> examine() {
+constexpr double kTrialSeconds = 10;  // of a link, which takes a millisecond
+
+std::string sharing_of(GpuFacts const& gpu) {
+  if (gpu.no_vmm.empty()) return "processes share its memory by the driver's virtual memory";
+  if (gpu.no_ipc.empty()) return fmt::format("processes share its memory by CUDA IPC (virtual memory: {})", gpu.no_vmm);
+  return fmt::format("processes cannot share its memory (virtual memory: {}; CUDA IPC: {})", gpu.no_vmm, gpu.no_ipc);
+}
+
+// The GPUs, then the matrix of their links.
+void add_gpus(std::vector<Finding>& list, GpuReport const& report) {
+#ifdef FLUX_WITH_SM90
+  bool const kernels = true;
+  std::string const built = "kernels for sm_90a are in this build";
+#else
+  bool const kernels = false;
+  std::string const built = "this build has no GPU kernels";
+#endif
+  list.push_back({"gpu",
+                  report.none.empty() ? fmt::format("{} visible; {}", report.gpus.size(), built)
+                                      : fmt::format("{}; {}; the host engine is used", report.none, built),
+                  kernels && report.none.empty()});
+  for (GpuFacts const& gpu : report.gpus)
+    list.push_back({fmt::format("gpu {}", gpu.index),
+                    fmt::format("{}, compute capability {}.{}, {} multiprocessors, {:.0f} GiB; {}", gpu.name,
+                                gpu.capability / 10, gpu.capability % 10, gpu.processors,
+                                static_cast<double>(gpu.memory_bytes) / (1 << 30), sharing_of(gpu)),
+                    kernels && gpu.capability == 90});
+  for (GpuPair const& pair : report.pairs)
+    list.push_back({fmt::format("link {} -> {}", pair.from, pair.to),
+                    fmt::format("{}, access {}, native atomics {}; {}", pair.way, pair.access ? "yes" : "no",
+                                pair.atomics ? "yes" : "no",
+                                pair.works ? "copies, words behind them, stores and loads arrive as they were sent"
+                                           : "does not work: " + pair.reason),
+                    kernels && pair.works});
+  if (report.gpus.size() == 1)
+    list.push_back(
+        {"link", "one GPU: ranks may share it, for tests; nothing on it can be timed against a link", false});
+}
+
+nlohmann::json to_json(GpuReport const& report) {
+  auto gpus = nlohmann::json::array(), links = nlohmann::json::array();
+  for (GpuFacts const& g : report.gpus)
+    gpus.push_back({{"index", g.index},
+                    {"name", g.name},
+                    {"capability", g.capability},
+                    {"multiprocessors", g.processors},
+                    {"memory_bytes", g.memory_bytes},
+                    {"vmm", g.no_vmm.empty()},
+                    {"ipc", g.no_ipc.empty()}});
+  for (GpuPair const& p : report.pairs)
+    links.push_back({{"from", p.from},
+                     {"to", p.to},
+                     {"way", p.way},
+                     {"access", p.access},
+                     {"native_atomics", p.atomics},
+                     {"works", p.works},
+                     {"reason", p.reason}});
+  return {{"gpus", gpus}, {"links", links}};
+}
+
+std::vector<Finding> examine(GpuReport const& gpus) {
   std::vector<Finding> list;
   list.push_back({"cpu",
                   fmt::format("{}, {} cores, vector instructions: {}", cpu_name(), std::thread::hardware_concurrency(),
                               Eigen::SimdInstructionSetsInUse()),
                   true});
   list.push_back({"host engine", "Eigen, fp32 accumulation for bf16, fp16, fp32; fp64", true});
-  int gpus = 0;
-  while (std::filesystem::exists(fmt::format("/dev/nvidia{}", gpus))) ++gpus;
-#ifdef FLUX_WITH_SM90
-  std::string const kernels = "kernels for sm_90a are in this build";
-#else
-  std::string const kernels = "this build has no GPU kernels";
-#endif
-  list.push_back({"gpu",
-                  gpus == 0 ? fmt::format("none visible (no /dev/nvidia0); {}; the host engine is used", kernels)
-                            : fmt::format("{} visible; {}", gpus, kernels),
-                  false});
+  add_gpus(list, gpus);
   list.push_back({"world threads", "ranks as threads of one process, up to 16", true});
   list.push_back({"world processes",
                   fmt::format("shared memory files without a name, mapped through /proc; {:.1f} GiB available",
@@ -62,9 +112,11 @@ void add_doctor(CLI::App& app, Action& action) {
   doctor->add_flag("--json", *json, "Prints one JSON object instead of text");
   doctor->callback([json, &action] {
     action = [json] {
-      auto const findings = examine();
+      GpuReport const gpus = report_gpus(kTrialSeconds);
+      auto const findings = examine(gpus);
       if (*json) {
-        nlohmann::json out = {{"commit", commit()}};
+        nlohmann::json out = to_json(gpus);
+        out["commit"] = commit();
         for (auto const& f : findings)
           out["findings"].push_back({{"subject", f.subject}, {"found", f.found}, {"used", f.used}});
         fmt::print("{}\n", out.dump(2));

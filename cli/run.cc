@@ -1,6 +1,8 @@
 // flux run ag_gemm | gemm_rs | gemm_ar: one operator on random data, checked and timed.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "bench/case.h"
 #include "bench/tolerance.h"
 #include "cli/command.h"
@@ -14,6 +16,14 @@ struct RunOptions {
   std::string dtype = "fp32", layout = "[out,in]", activation = "none";
 };
 
+// Why a run on GPUs is checked and not timed, or nothing.
+std::string not_timed(World& world) {
+  if (!world.on_gpu()) return {};
+  bool const shared = std::ranges::any_of(world.links(), [](LinkProof const& link) { return link.way == "same GPU"; });
+  return shared ? "ranks share a GPU, which serves them in turn: checked, and not to be timed"
+                : "checked, and not timed here";
+}
+
 int run_on(World& world, RunOptions const& o) {
   bench::Problem const& p = o.problem;
   Plan const plan = o.common.plan();
@@ -22,8 +32,9 @@ int run_on(World& world, RunOptions const& o) {
   double const error = test.error(64);
   bool const right = error <= bench::tolerance(p.dtype, p.op, plan, world.size());
 
+  bool const timed_too = o.common.samples > 0 && !world.on_gpu();
   bench::Overlap overlap;
-  if (o.common.samples > 0) overlap = timed(world, test.subject(), o.common);
+  if (timed_too) overlap = timed(world, test.subject(), o.common);
   std::string const told = draw(
       world, o.common.timeline_path, bench::timeline_of(p, world.size()), plan.workers,
       [&](Timeline* t) { test.record(t); }, [&] { test.run(true); });
@@ -38,18 +49,21 @@ int run_on(World& world, RunOptions const& o) {
                           {"dtype", name(p.dtype)},
                           {"weight", name(p.layout)},
                           {"world", world.kind()},
+                          {"gpu", world.on_gpu()},
                           {"plan", to_string(plan)},
                           {"error", error},
                           {"right", right},
                           {"shared_bytes", test.shared_bytes()}};
-    if (o.common.samples > 0) out.update(to_json(overlap, world.link(), test.sent_bytes()));
+    if (auto why = not_timed(world); !why.empty()) out["not_timed"] = why;
+    if (timed_too) out.update(to_json(overlap, world.link(), test.sent_bytes()));
     if (!told.empty()) out["timeline"] = o.common.timeline_path;
     fmt::print("{}\n", out.dump(2));
   } else {
-    fmt::print("{} m={} n={} k={} {} on {} ranks ({})\n", name(p.op), p.m, p.n, p.k, name(p.dtype), world.size(),
-               world.kind());
+    fmt::print("{} m={} n={} k={} {} on {} ranks ({}{})\n", name(p.op), p.m, p.n, p.k, name(p.dtype), world.size(),
+               world.kind(), world.on_gpu() ? " on GPUs" : "");
     fmt::print("  error against fp64        {:10.2e}      {}\n", error, right ? "right" : "WRONG");
-    if (o.common.samples > 0) print_overlap(overlap, world.link());
+    if (timed_too) print_overlap(overlap, world.link());
+    if (auto why = not_timed(world); !why.empty()) fmt::print("  {}\n", why);
     fmt::print("  plan: {}\n", to_string(plan));
     if (!told.empty()) fmt::print("  {}\n", told);
   }
@@ -63,7 +77,9 @@ void add_operator(CLI::App& run, Action& action, Op op, char const* about) {
   command->add_option("--m", o->problem.m, "Rows, over all ranks")->required();
   command->add_option("--n", o->problem.n, "Output columns of the whole weight")->required();
   command->add_option("--k", o->problem.k, "Depth, over all ranks")->required();
-  command->add_option("--dtype", o->dtype, "fp32, bf16, fp16 or fp64")->capture_default_str();
+  CLI::Option const* dtype =
+      command->add_option("--dtype", o->dtype, "fp32, bf16, fp16 or fp64; with --gpu bf16 (the default) or fp16")
+          ->capture_default_str();
   command->add_option("--weight", o->layout, "Weight layout: [out,in] or [in,out]")->capture_default_str();
   command->add_flag("--bias", o->problem.bias, "Adds a bias");
   if (op == Op::kAllGatherGemm) {
@@ -72,8 +88,10 @@ void add_operator(CLI::App& run, Action& action, Op op, char const* about) {
     command->add_flag("--gated", o->problem.gated, "n counts gate and up; y = act(gate) * up");
   }
   o->common.add_to(*command);
-  command->callback([o, &action] {
-    action = [o] {
+  o->common.world.add_gpu_to(*command);
+  command->callback([o, dtype, &action] {
+    action = [o, dtype] {
+      if (o->common.world.gpu && dtype->count() == 0) o->dtype = "bf16";
       o->problem.dtype = parse_dtype(o->dtype);
       o->problem.layout = parse_weight_layout(o->layout);
       o->problem.activation = parse_activation(o->activation);

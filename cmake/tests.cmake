@@ -11,6 +11,9 @@ function(flux_add_test_room room library)
   if(room MATCHES "^(chaos|gpu|world)$")  # rooms that run the scenario list too
     list(APPEND sources ${PROJECT_SOURCE_DIR}/test/op/scenario.cc)
   endif()
+  if(room STREQUAL gpu)  # ranks as processes there too: the same main, other programs
+    list(APPEND sources ${PROJECT_SOURCE_DIR}/test/world/main.cc ${PROJECT_SOURCE_DIR}/test/world/program.cc)
+  endif()
   file(GLOB cases CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/test/${room}/*_test.cc)
   if(NOT cases)
     return()
@@ -24,7 +27,7 @@ function(flux_add_test_room room library)
   target_link_libraries(test_${room} PRIVATE ${library} GTest::gtest Eigen3::Eigen fmt::fmt nlohmann_json::nlohmann_json)
   target_compile_definitions(test_${room} PRIVATE FLUX_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_compile_options(test_${room} PRIVATE ${flux_light})
-  if(NOT EXISTS ${PROJECT_SOURCE_DIR}/test/${room}/main.cc)
+  if(NOT room STREQUAL gpu AND NOT EXISTS ${PROJECT_SOURCE_DIR}/test/${room}/main.cc)
     target_link_libraries(test_${room} PRIVATE GTest::gtest_main)
   endif()
   if(room STREQUAL gpu)
@@ -40,7 +43,11 @@ function(flux_add_test_room room library)
   add_test(NAME ${room} COMMAND test_${room} --gtest_output=xml:${results}/${room}.xml
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   # Under mpirun: as root in a container, more ranks than cores, no remote shell.
-  set_tests_properties(${room} PROPERTIES TIMEOUT 300 ENVIRONMENT
+  set(seconds 300)
+  if(room STREQUAL gpu)  # processes on one GPU are served in turn
+    set(seconds 900)
+  endif()
+  set_tests_properties(${room} PROPERTIES TIMEOUT ${seconds} ENVIRONMENT
     "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1;OMPI_MCA_plm_rsh_agent=")
 endfunction()
 
@@ -54,6 +61,22 @@ endif()
 foreach(room IN LISTS rooms)
   flux_add_test_room(${room} flux)
 endforeach()
+
+# Worlds of processes on GPUs, where a GPU is played by memory of the host: it stands in for the CUDA runtime.
+if(FLUX_CUDA_FOUND)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/test/gpu/fake/*.cc ${PROJECT_SOURCE_DIR}/src/world/*.cc
+       ${PROJECT_SOURCE_DIR}/src/world/cuda/*.cc)
+  add_executable(test_fake_gpu ${sources} test/world/main.cc test/world/program.cc)
+  set_target_properties(test_fake_gpu PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test)
+  target_include_directories(test_fake_gpu PRIVATE include src test)
+  target_include_directories(test_fake_gpu SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+  target_compile_definitions(test_fake_gpu PRIVATE FLUX_WITH_CUDA=1)
+  target_link_libraries(test_fake_gpu PRIVATE flux_compiler Threads::Threads GTest::gtest fmt::fmt
+                        nlohmann_json::nlohmann_json)
+  target_compile_options(test_fake_gpu PRIVATE ${flux_light})
+  add_test(NAME fake_gpu COMMAND test_fake_gpu --gtest_output=xml:${results}/fake_gpu.xml)
+  set_tests_properties(fake_gpu PROPERTIES TIMEOUT 120)
+endif()
 
 # The library with planted bugs, random delays and ThreadSanitizer, beside the product build.
 file(GLOB chaos_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/test/chaos/*_test.cc)

@@ -24,10 +24,24 @@ struct Link {
   double latency_us = 0;
 };
 
+/// Where a rank's operators run, beside the index of a GPU.
+inline constexpr int kHostEngine = -1;
+inline constexpr int kGpuByRank = -2;  ///< GPU rank modulo the number of visible ones
+
 struct WorldOptions {
   Link link;
   double warn_seconds = 30;    ///< a wait this long is said once, on stderr
   double limit_seconds = 600;  ///< a wait this long ends the call on every rank
+  int device = kHostEngine;    ///< of World::processes: this rank's GPU, kGpuByRank or kHostEngine
+};
+
+/// One rank's way to the memory of another's GPU, as it was when the world was made: copies, words behind copies,
+/// stores and loads of a kernel were tried, and what arrived was compared by both ranks.
+struct LinkProof {
+  int from = 0, to = 0;
+  std::string way;  ///< `NVLink`, `PCIe`, `same GPU` or `not visible here`
+  bool works = false;
+  std::string reason;  ///< why it does not work
 };
 
 /// How ranks find each other before they share memory: one collective operation. Implementations: threads of a process,
@@ -65,7 +79,9 @@ class Team;  // the shared state behind a world (src/world/team.h)
 /// The ranks that work together, seen from one of them. All its calls are made by every rank, in the same order.
 class World {
  public:
-  /// Ranks are processes on this host; memory is shared memory. Collective.
+  /// Ranks are processes on this host; memory is shared memory. With `options.device` each is on a GPU, and memory is
+  /// that of the GPUs; several may be on the same one, which then serves them in turn. Collective: where one rank
+  /// cannot come in, or a link between two does not carry what is sent, every rank throws the same Error.
   static std::unique_ptr<World> processes(std::unique_ptr<Bootstrap> bootstrap, WorldOptions const& options = {});
 
   /// Rank `rank` of `ranks` on GPU 0, alone: it sends its peers all they would get, into `partner` memory, and a replay
@@ -80,6 +96,9 @@ class World {
   int size() const;
   std::string_view kind() const;  ///< `threads`, `processes`, `devices`, `shared gpu` or `mirror`
   bool on_gpu() const;            ///< operators take tensors in GPU memory and a stream
+  /// The links between the ranks' GPUs, for every pair in both directions; none where there are none, or one GPU is
+  /// shared by threads. A world whose links do not all work is not made.
+  std::vector<LinkProof> const& links() const;
   Link link() const;
   /// Sets the declared link for the calls to come. Every rank gives the same.
   void set_link(Link link);

@@ -21,7 +21,7 @@ class Gpu {
   virtual int processors() const = 0;
   /// Whether those are all it has.
   virtual bool whole() const = 0;
-  /// Whether other ranks have a part of it.
+  /// Whether other ranks, threads of this process, have a part of it.
   virtual bool shared() const = 0;
   /// Whether the other ranks are played by memory that is not theirs: see World::mirror.
   virtual bool mirrored() const = 0;
@@ -32,10 +32,18 @@ class Gpu {
                                                     double limit_seconds) = 0;
   /// Memory of this rank alone, zeroed.
   virtual std::shared_ptr<std::byte> allocate(int64_t bytes) = 0;
+  /// Copies, now, from or to memory of the host or of this GPU.
+  virtual void copy(void* to, void const* from, int64_t bytes) const = 0;
+  /// Collective: tries every link before it is used. Every rank throws the same Error where one does not work.
+  virtual std::vector<LinkProof> prove_links(Bootstrap&, double /*limit_seconds*/) { return {}; }
 };
 
 /// `parts` ranks share the GPU; or `mirror` says what plays the other ranks' memory. Throws Error{kUnsupported} where
 /// there is no such GPU, or no CUDA in this build.
 std::shared_ptr<Gpu> open_gpu(int device, int parts, Partner mirror = Partner::kNone);
+
+/// Collective: GPU `device`, or by rank, of a rank that is a process. Ranks share memory in the way that all of them
+/// can.
+std::shared_ptr<Gpu> open_process_gpu(Bootstrap& bootstrap, int device, double limit_seconds);
 
 }  // namespace flux

@@ -13,6 +13,8 @@
 #include <fstream>
 #include <limits>
 
+#include "world/file_exchange.h"
+
 namespace flux {
 namespace {
 
@@ -45,37 +47,41 @@ class HeapMemory final : public SymmetricMemory {
 class MappedMemory final : public SymmetricMemory {
  public:
   MappedMemory(Bootstrap& bootstrap, int64_t bytes, double limit) : bytes_(bytes) {
-    int const fd = memfd_create("flux", MFD_CLOEXEC);
-    // All of it now: what is only promised kills at the first touch, by SIGBUS.
-    int const error = fd < 0 ? errno : posix_fallocate(fd, 0, bytes);
-    File const mine{getpid(), fd, error, inode(fd)};
-    auto const files = bootstrap.all_gather({reinterpret_cast<char const*>(&mine), sizeof mine}, limit);
-    std::string failure;
-    for (int r = 0; r < bootstrap.size() && failure.empty(); ++r) {
-      File theirs;
-      std::memcpy(&theirs, files[r].data(), sizeof theirs);
-      failure = map(r, theirs);
+    try {
+      share(bootstrap, limit);
+    } catch (...) {
+      unmap();
+      throw;
     }
-    auto const verdicts = bootstrap.all_gather(failure, limit);
-    if (fd >= 0) close(fd);  // everybody has mapped it, or nobody will
-    for (auto const& verdict : verdicts)
-      if (!verdict.empty()) {
-        unmap();
-        throw Error(ErrorKind::kDevice, verdict);
-      }
   }
   ~MappedMemory() override { unmap(); }
 
  private:
-  struct File {
+  struct Card {
     int32_t pid, fd, error;
     uint64_t inode;  // so that another process of that number, in another container, is not taken for the rank
   };
+  void share(Bootstrap& bootstrap, double limit) {
+    File const memory(memfd_create("flux", MFD_CLOEXEC));  // open until everybody has mapped it, or nobody will
+    int const fd = memory.descriptor();
+    // All of it now: what is only promised kills at the first touch, by SIGBUS.
+    int const error = fd < 0 ? errno : posix_fallocate(fd, 0, bytes_);
+    Card const mine{getpid(), fd, error, inode(fd)};
+    auto const cards = bootstrap.all_gather({reinterpret_cast<char const*>(&mine), sizeof mine}, limit);
+    std::string failure;
+    for (int r = 0; r < bootstrap.size() && failure.empty(); ++r) {
+      Card theirs;
+      std::memcpy(&theirs, cards[r].data(), sizeof theirs);
+      failure = map(r, theirs);
+    }
+    for (auto const& verdict : bootstrap.all_gather(failure, limit))
+      if (!verdict.empty()) throw Error(ErrorKind::kDevice, verdict);
+  }
   static uint64_t inode(int fd) {
     struct stat status {};
     return fd >= 0 && fstat(fd, &status) == 0 ? status.st_ino : 0;
   }
-  std::string map(int rank, File const& file) {
+  std::string map(int rank, Card const& file) {
     if (file.error != 0)
       return fmt::format("rank {} cannot get {} bytes of shared memory: {}", rank, bytes_, std::strerror(file.error));
     int const fd = open(fmt::format("/proc/{}/fd/{}", file.pid, file.fd).c_str(), O_RDWR | O_CLOEXEC);

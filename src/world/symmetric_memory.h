@@ -21,6 +21,8 @@ class SymmetricMemory {
   virtual ~SymmetricMemory() = default;
 
   std::byte* at(int rank) const { return blocks_.at(rank); }
+  /// The same block as this rank's GPU sees it, where it is one of host memory.
+  virtual std::byte* on_gpu(int rank) const { return at(rank); }
   /// The part of every block that begins at `offset`.
   template <class T>
   Symmetric<T> view(int64_t offset) const {

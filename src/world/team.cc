@@ -42,6 +42,7 @@ Team::Team(std::unique_ptr<Bootstrap> bootstrap, MemoryKind kind, WorldOptions c
                  : SymmetricMemory::allocate(kind_, *bootstrap_, sizeof(Control), options_.limit_seconds);
   control(rank()).pid = getpid();
   if (gpu_) gpu_abort_ = gpu_->allocate(*bootstrap_, sizeof(Word), Use::kWords, options_.limit_seconds);
+  if (gpu_) links_ = gpu_->prove_links(*bootstrap_, options_.limit_seconds);
   all_gather({});  // every control block is ready
   watcher_ = std::thread([this] { watch_peers(); });
 }
@@ -66,20 +67,23 @@ std::shared_ptr<SymmetricMemory> Team::allocate(int64_t bytes, Use use) {
   return SymmetricMemory::allocate(kind_, *bootstrap_, bytes, options_.limit_seconds);
 }
 
+// What waiters of the operators go by: kernels, if there is a GPU.
 Watch Team::watch(Word call) const {
-  Watch w;
-  for (int r = 0; r < size(); ++r) (gpu_ ? w.told : w.abort).base[r] = &control(r).abort;
-  if (gpu_) w.abort = gpu_abort_->view<Word>(0);
-  w.record = &control(rank()).record;
-  w.limit_ns = static_cast<int64_t>(options_.limit_seconds * 1e9);
-  w.rank = rank(), w.ranks = size(), w.call = call;
+  if (!gpu_) return host_watch(call);
+  Watch w = host_watch(call);
+  w.abort = gpu_abort_->view<Word>(0);
+  for (int r = 0; r < size(); ++r) w.told.base[r] = &control_on_gpu(r).abort;
+  w.record = &control_on_gpu(rank()).record;
   return w;
 }
 
 // What the host itself waits by and raises. Kernels that wait look at it now and then.
 Watch Team::host_watch(Word call) const {
-  Watch w = watch(call);
-  if (gpu_) w.abort = w.told, w.told = {};
+  Watch w;
+  for (int r = 0; r < size(); ++r) w.abort.base[r] = &control(r).abort;
+  w.record = &control(rank()).record;
+  w.limit_ns = static_cast<int64_t>(options_.limit_seconds * 1e9);
+  w.rank = rank(), w.ranks = size(), w.call = call;
   return w;
 }
 

@@ -32,6 +32,7 @@ class Team {
   int size() const { return bootstrap_->size(); }
   MemoryKind kind() const { return kind_; }
   Gpu* gpu() const { return gpu_.get(); }
+  std::vector<LinkProof> const& links() const { return links_; }
   WorldOptions& options() { return options_; }
   Bootstrap& bootstrap() { return *bootstrap_; }
   LinkClock& link_clock() { return link_clock_; }
@@ -59,6 +60,7 @@ class Team {
     uint64_t calls[kLanes][kMaxRanks];
   };
   Control& control(int rank) const { return *reinterpret_cast<Control*>(memory_->at(rank)); }
+  Control& control_on_gpu(int rank) const { return *reinterpret_cast<Control*>(memory_->on_gpu(rank)); }
   Watch watch(Word call) const;
   Watch host_watch(Word call) const;
   void note_and_raise(Reason reason, Awaited what, int peer, Word seen, Word goal, Word call);
@@ -75,6 +77,7 @@ class Team {
   std::shared_ptr<SymmetricMemory> memory_;  // of Control
   std::shared_ptr<Gpu> gpu_;
   std::shared_ptr<SymmetricMemory> gpu_abort_;  // one word a rank, where kernels look
+  std::vector<LinkProof> links_;
   LinkClock link_clock_;
   uint32_t operators_ = 0;
   std::array<std::atomic<uint64_t>, kLanes> calls_{};  // our own latest entry

@@ -5,9 +5,20 @@
 #include <thread>
 
 #include "world/bootstrap.h"
+#include "world/gpu_report.h"
 #include "world/team.h"
+#include "world/together.h"
 
 namespace flux {
+
+namespace {
+
+void require_size(int ranks) {
+  if (ranks < 1 || ranks > kMaxRanks)
+    throw Error(ErrorKind::kInvalid, "a world has 1 to 16 ranks, not " + std::to_string(ranks));
+}
+
+}  // namespace
 
 World::World(std::unique_ptr<Team> team) : team_(std::move(team)) {}
 World::~World() = default;
@@ -16,7 +27,22 @@ std::unique_ptr<World> World::processes(std::unique_ptr<Bootstrap> bootstrap, Wo
   if (!bootstrap)
     throw Error(ErrorKind::kInvalid,
                 "a world of processes needs a bootstrap; start the ranks with `flux launch` or mpirun");
-  return std::make_unique<World>(std::make_unique<Team>(std::move(bootstrap), MemoryKind::kSharedMemory, options));
+  require_size(bootstrap->size());
+  together(*bootstrap, options.limit_seconds, [&] {
+    if (options.device < kGpuByRank)
+      throw Error(ErrorKind::kInvalid, "WorldOptions::device is " + std::to_string(options.device) +
+                                           "; it is the index of a GPU, kHostEngine or kGpuByRank");
+  });
+  std::string const mine = options.device == kHostEngine ? "the host" : "a GPU";
+  auto const all = bootstrap->all_gather(mine, options.limit_seconds);
+  for (size_t r = 0; r < all.size(); ++r)
+    if (all[r] != all[0])
+      throw Error(ErrorKind::kInvalid, "rank 0 is on " + all[0] + " and rank " + std::to_string(r) + " on " + all[r] +
+                                           "; every rank must choose the same by WorldOptions::device");
+  std::shared_ptr<Gpu> gpu;
+  if (options.device != kHostEngine) gpu = open_process_gpu(*bootstrap, options.device, options.limit_seconds);
+  return std::make_unique<World>(
+      std::make_unique<Team>(std::move(bootstrap), MemoryKind::kSharedMemory, options, std::move(gpu)));
 }
 
 std::unique_ptr<World> World::mirror(int rank, int ranks, Partner partner, WorldOptions const& options) {
@@ -29,10 +55,12 @@ std::unique_ptr<World> World::mirror(int rank, int ranks, Partner partner, World
 int World::rank() const { return team_->rank(); }
 int World::size() const { return team_->size(); }
 std::string_view World::kind() const {
+  if (team_->kind() == MemoryKind::kSharedMemory) return "processes";
   if (Gpu const* gpu = team_->gpu()) return gpu->mirrored() ? "mirror" : gpu->shared() ? "shared gpu" : "devices";
-  return team_->kind() == MemoryKind::kHeap ? "threads" : "processes";
+  return "threads";
 }
 bool World::on_gpu() const { return team_->gpu() != nullptr; }
+std::vector<LinkProof> const& World::links() const { return team_->links(); }
 Link World::link() const { return team_->options().link; }
 void World::set_link(Link link) { team_->options().link = link; }
 void World::barrier() { team_->all_gather({}); }
@@ -43,6 +71,8 @@ void World::check() const { team_->check(); }
 std::shared_ptr<Gpu> open_gpu(int, int, Partner) {
   throw Error(ErrorKind::kUnsupported, "this build of FLUX has no CUDA; build it where nvcc is, with -DFLUX_CUDA=ON");
 }
+std::shared_ptr<Gpu> open_process_gpu(Bootstrap&, int, double) { return open_gpu(0, 1); }
+GpuReport report_gpus(double) { return {"this build of FLUX has no CUDA", {}, {}}; }
 #endif
 
 namespace {
@@ -50,8 +80,7 @@ namespace {
 /// Ranks as threads; `gpu` opens a rank's GPU, if it has one.
 void run_ranks(int ranks, WorldOptions const& options, std::function<void(World&)> const& body,
                std::function<std::shared_ptr<Gpu>(int rank)> const& gpu) {
-  if (ranks < 1 || ranks > kMaxRanks)
-    throw Error(ErrorKind::kInvalid, "a world has 1 to 16 ranks, not " + std::to_string(ranks));
+  require_size(ranks);
   auto point = std::make_shared<MeetingPoint>(ranks);
   std::mutex mutex;
   std::exception_ptr first;

@@ -108,6 +108,28 @@ TEST(Run, BadInputGetsOneSentenceAndCodeTwo) {
   }
 }
 
+// What GPUs compute: where one of compute capability 9.0 is. Elsewhere, one sentence.
+TEST(Run, OnGpusRanksAreProcesses) {
+  bool hopper = false;
+  for (auto const& gpu : flux("doctor --json").json()["gpus"]) hopper = hopper || gpu["capability"] == 90;
+  for (std::string op : {"ag_gemm", "gemm_rs", "gemm_ar"}) {
+    auto const done = flux("run " + op + " --gpu --m 200 --n 96 --k 128 --ranks 2 --bias --json");
+    if (!hopper) {
+      EXPECT_EQ(done.code, 2) << done.text;
+      EXPECT_EQ(std::count(done.text.begin(), done.text.end(), '\n'), 1) << done.text;
+      continue;
+    }
+    ASSERT_EQ(done.code, 0) << done.text;
+    EXPECT_EQ(done.json()["world"], "processes");
+    EXPECT_EQ(done.json()["dtype"], "bf16");
+    EXPECT_TRUE(done.json()["right"]);
+    EXPECT_TRUE(done.json()["gpu"]);
+    EXPECT_TRUE(done.json().contains("not_timed"));
+  }
+  EXPECT_EQ(flux("run gemm_rs --gpu --m 8 --n 8 --k 8 --world threads").code, 2);
+  EXPECT_EQ(flux("run gemm_rs --gpu --m 8 --n 8 --k 8 --link-gbps 3").code, 2);
+}
+
 TEST(Run, HelpNamesEveryVerb) {
   auto const done = flux("--help");
   EXPECT_EQ(done.code, 0);
@@ -137,6 +159,10 @@ TEST(Doctor, SaysWhatIsThereAndWhatIsUsed) {
   EXPECT_TRUE(used.at("host engine"));
   EXPECT_TRUE(used.at("world threads"));
   EXPECT_TRUE(used.contains("gpu"));
+  ASSERT_TRUE(json["gpus"].is_array());
+  size_t const gpus = json["gpus"].size();
+  EXPECT_EQ(json["links"].size(), gpus * (gpus > 0 ? gpus - 1 : 0));
+  for (auto const& link : json["links"]) EXPECT_EQ(link["works"].get<bool>(), link["reason"] == "") << link;
 }
 
 TEST(Bench, WritesAResultFileWithBothMethods) {

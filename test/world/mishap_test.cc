@@ -42,7 +42,7 @@ TEST_P(Mishaps, AreFoundAtOnceOnThreads) { check(run_as_threads(GetParam().progr
 TEST_P(Mishaps, AreFoundAtOnceOnProcesses) { check(run_as_processes(GetParam().program)); }
 
 class Works : public testing::TestWithParam<char const*> {};
-INSTANTIATE_TEST_SUITE_P(World, Works, testing::Values("too_much_memory", "two_lanes", "second_world"),
+INSTANTIATE_TEST_SUITE_P(World, Works, testing::Values("too_much_memory", "two_lanes", "second_world", "no_such_gpu"),
                          [](auto const& info) { return std::string(info.param); });
 
 TEST_P(Works, OnThreads) {

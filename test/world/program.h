@@ -15,8 +15,11 @@ struct Program {
   double limit_seconds;
   /// Runs on every rank. Throws std::runtime_error where a result is wrong.
   std::function<void(World&)> body;
+  int device = kHostEngine;
+  double grace_seconds = 1;  // how long the others may still run after a rank failed
 };
 
+/// Those of the room that this is compiled for.
 std::vector<Program> const& programs();
 Program const& program(std::string const& name);
 

@@ -126,6 +126,32 @@ void two_lanes(World& world) {
   other.get();
 }
 
+// GPUs that one rank, or this build, does not have: every rank hears of it, as the same error, and goes on.
+void no_such_gpu(World& world) {
+  if (world.kind() == "threads") return;
+  WorldOptions options;
+  options.limit_seconds = 5;
+  auto expect = [&](int device, ErrorKind kind) {
+    options.device = device;
+    std::string said = "nothing";
+    try {
+      World::processes(bootstrap_from_environment(), options);
+    } catch (Error const& error) {
+      if (error.kind() != kind) throw;
+      said = error.what();
+    }
+    for (auto const& one : world.all_gather(said))
+      if (one != said || one == "nothing")
+        throw std::runtime_error(fmt::format("one rank says '{}', another '{}'", said, one));
+  };
+  expect(99, ErrorKind::kUnsupported);
+  expect(world.rank() == 1 ? 99 : kHostEngine, ErrorKind::kInvalid);  // not all on GPUs
+  expect(world.rank() == 1 ? -7 : kHostEngine, ErrorKind::kInvalid);
+  options.device = kHostEngine;
+  auto const again = World::processes(bootstrap_from_environment(), options);
+  SmallCall(*again, 64).run(64);
+}
+
 // A world that fails, and another after it in the same process.
 void second_world(World& world) {
   try {
@@ -166,6 +192,7 @@ std::vector<Program> const& programs() {
       {"too_much_memory", 3, 10, too_much_memory},
       {"two_lanes", 3, 10, two_lanes},
       {"second_world", 3, 10, second_world},
+      {"no_such_gpu", 3, 10, no_such_gpu},
       {"never_comes", 3, 1, nothing},
       {"ends_early", 3, 10, nothing},
   };

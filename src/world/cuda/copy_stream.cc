@@ -5,15 +5,10 @@
 #include <vector>
 
 #include "kernel/check.h"
-#include "kernel/driver.h"
+#include "world/cuda/driver.h"
 
 namespace flux {
 namespace {
-
-void check_driver(CUresult result, char const* what) {
-  if (result != CUDA_SUCCESS)
-    throw Error(ErrorKind::kDevice, std::string(what) + ": CUDA driver error " + std::to_string(result));
-}
 
 void write_word(Stream stream, Word* word, Word value) {
   static auto const write = driver_function<decltype(&cuStreamWriteValue32)>("cuStreamWriteValue32");

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernel/check.h"
+#include "world/cuda/prove_links.h"
 
 namespace flux {
 namespace {
@@ -138,6 +139,15 @@ class CudaGpu final : public Gpu {
       if (peer != device_ && atomics == 0) return true;
     }
     return false;
+  }
+
+  void copy(void* to, void const* from, int64_t bytes) const override {
+    activate();
+    check_cuda(cudaMemcpy(to, from, bytes, cudaMemcpyDefault), "copying");
+  }
+  std::vector<LinkProof> prove_links(Bootstrap& bootstrap, double limit_seconds) override {
+    if (parts_ > 1 || mirrored()) return {};
+    return flux::prove_links(bootstrap, *this, device_, limit_seconds);
   }
 
   std::shared_ptr<SymmetricMemory> allocate(Bootstrap& bootstrap, int64_t bytes, Use use,

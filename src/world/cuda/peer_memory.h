@@ -1,0 +1,26 @@
+#pragma once
+// GPU memory that other processes reach, in two ways, and host memory that both processes and GPUs reach.
+#include <memory>
+
+#include "world/symmetric_memory.h"
+
+namespace flux {
+
+/// Collective: a zeroed block a rank, on `device`, that all ranks' kernels and copies reach.
+std::shared_ptr<SymmetricMemory> share_by_vmm(Bootstrap& bootstrap, int device, int64_t bytes, double limit_seconds);
+std::shared_ptr<SymmetricMemory> share_by_ipc(Bootstrap& bootstrap, int device, int64_t bytes, double limit_seconds);
+
+/// Why this GPU and this system cannot, as a trial said; empty: they can.
+std::string cannot_share_by_vmm(int device);
+std::string cannot_share_by_ipc(int device);
+
+/// Collective: shared memory of the host, registered with this rank's GPU.
+std::shared_ptr<SymmetricMemory> share_registered(Bootstrap& bootstrap, int device, int64_t bytes,
+                                                  double limit_seconds);
+
+/// A copy or kernel was enqueued on this process's GPU that does not end: nothing of it is freed any more, because that
+/// would wait for it.
+void give_up_on_gpu();
+bool gave_up_on_gpu();
+
+}  // namespace flux

@@ -1,0 +1,10 @@
+#pragma once
+#include "world/gpu.h"
+
+namespace flux {
+
+/// Collective: every rank, on GPU `device` here, writes into every other's memory, and both look at what arrived. The
+/// list is the same on every rank; so is the Error{kDevice} where a link does not work.
+std::vector<LinkProof> prove_links(Bootstrap& bootstrap, Gpu& gpu, int device, double limit_seconds);
+
+}  // namespace flux

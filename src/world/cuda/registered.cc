@@ -1,0 +1,76 @@
+// Control blocks of processes on GPUs: shared memory of the host, which kernels reach too. A kernel that gives up tells
+// every rank's host there, and looks there for what its own host has to say.
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "kernel/check.h"
+#include "world/cuda/peer_memory.h"
+#include "world/together.h"
+
+namespace flux {
+namespace {
+
+constexpr size_t kPage = 4096;
+
+// Host memory that this process's GPU may use, as long as this object lives.
+class Registration {
+ public:
+  Registration(void* block, size_t bytes) : block_(block) {
+    check_cuda(cudaHostRegister(block, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped),
+               "registering shared host memory with the GPU");
+    try {
+      void* seen = nullptr;
+      check_cuda(cudaHostGetDevicePointer(&seen, block, 0), "the GPU's address of shared host memory");
+      seen_ = static_cast<std::byte*>(seen);
+    } catch (...) {
+      cudaHostUnregister(block_);
+      throw;
+    }
+  }
+  Registration(Registration const&) = delete;
+  ~Registration() { cudaHostUnregister(block_); }
+  std::byte* seen() const { return seen_; }
+
+ private:
+  void* block_;
+  std::byte* seen_ = nullptr;
+};
+
+class RegisteredMemory final : public SymmetricMemory {
+ public:
+  RegisteredMemory(Bootstrap& bootstrap, int device, int64_t bytes, double limit)
+      : device_(device), host_(SymmetricMemory::allocate(MemoryKind::kSharedMemory, bootstrap, bytes, limit)) {
+    blocks_ = host_->view<std::byte>(0);
+    together(bootstrap, limit, [&] {
+      check_cuda(cudaSetDevice(device), "choosing a GPU");
+      size_t const whole = (static_cast<size_t>(bytes) + kPage - 1) / kPage * kPage;
+      for (int r = 0; r < bootstrap.size(); ++r)
+        registered_.push_back(std::make_unique<Registration>(blocks_.at(r), whole));
+    });
+  }
+  // Kernels that are under way look here until they end, at the latest at their limit.
+  ~RegisteredMemory() override {
+    if (gave_up_on_gpu()) {
+      for (auto& registration : registered_) static_cast<void>(registration.release());
+      new std::shared_ptr<SymmetricMemory>(host_);  // stays mapped to the end of the process
+      return;
+    }
+    if (cudaSetDevice(device_) == cudaSuccess) cudaDeviceSynchronize();
+  }
+  std::byte* on_gpu(int rank) const override { return registered_.at(rank)->seen(); }
+
+ private:
+  int device_;
+  std::shared_ptr<SymmetricMemory> host_;
+  std::vector<std::unique_ptr<Registration>> registered_;
+};
+
+}  // namespace
+
+std::shared_ptr<SymmetricMemory> share_registered(Bootstrap& bootstrap, int device, int64_t bytes,
+                                                  double limit_seconds) {
+  return std::make_shared<RegisteredMemory>(bootstrap, device, bytes, limit_seconds);
+}
+
+}  // namespace flux

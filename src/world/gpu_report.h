@@ -1,0 +1,36 @@
+#pragma once
+// The GPUs of this machine and the links between them, for `flux doctor`.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace flux {
+
+struct GpuFacts {
+  int index = 0;
+  std::string name;
+  int capability = 0;  ///< 90 for compute capability 9.0
+  int processors = 0;
+  int64_t memory_bytes = 0;
+  std::string no_vmm, no_ipc;  ///< why processes cannot share its memory in that way; empty: they can
+};
+
+struct GpuPair {
+  int from = 0, to = 0;
+  bool access = false;   ///< what the driver says: `from` may use the memory of `to`
+  bool atomics = false;  ///< what the driver says: with native atomics
+  std::string way;       ///< `NVLink` or `PCIe`
+  bool works = false;    ///< what a trial has shown
+  std::string reason;    ///< why not
+};
+
+struct GpuReport {
+  std::string none;  ///< why there are none
+  std::vector<GpuFacts> gpus;
+  std::vector<GpuPair> pairs;  ///< each pair, both directions
+};
+
+/// Tries all links, each bounded by `limit_seconds`.
+GpuReport report_gpus(double limit_seconds);
+
+}  // namespace flux

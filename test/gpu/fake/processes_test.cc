@@ -1,0 +1,103 @@
+// How worlds of processes on GPUs come to be and end, on a fake GPU: every way of sharing memory, every step that can
+// fail, links that lose bits or never end, ranks killed at any moment.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "world/program.h"
+
+namespace flux::test {
+namespace {
+
+class FakeGpu : public testing::Test {
+ protected:
+  void TearDown() override {
+    for (char const* variable : {"FLUX_TEST_FAULT", "FLUX_TEST_GPUS", "FLUX_TEST_AFTER_US"}) unsetenv(variable);
+  }
+  static void set(char const* variable, std::string const& value) { setenv(variable, value.c_str(), 1); }
+
+  static void expect_fine(std::string const& program) {
+    for (Ending const& e : run_as_processes(program)) EXPECT_EQ(e.code, kFine) << e.said;
+  }
+  // Every rank says the same, in time.
+  static void expect_the_same_error(std::string const& program, ErrorKind kind, std::string const& part) {
+    auto const endings = run_as_processes(program);
+    for (Ending const& e : endings) {
+      EXPECT_EQ(e.code, kRaised) << e.said;
+      EXPECT_EQ(e.kind, kind) << e.said;
+      EXPECT_EQ(e.said, endings[0].said);
+      EXPECT_NE(e.said.find(part), std::string::npos) << e.said;
+      EXPECT_LT(e.seconds, 4);
+    }
+  }
+};
+
+TEST_F(FakeGpu, ProcessesShareMemoryByVirtualMemory) {
+  set("FLUX_TEST_FAULT", "*:cudaIpcGetMemHandle:*");
+  expect_fine("worlds");
+  expect_fine("worlds16");
+}
+
+TEST_F(FakeGpu, OrByIpcWhereOneRankHasNone) {
+  for (auto fault : {"*:cuMemCreate:*", "1:cuMemExportToShareableHandle:*", "2:cuMemMap:*"}) {
+    set("FLUX_TEST_FAULT", fault);
+    expect_fine("worlds");
+  }
+}
+
+TEST_F(FakeGpu, OrSayThatTheyCannot) {
+  set("FLUX_TEST_FAULT", "1:cuMemCreate:* 0:cudaIpcGetMemHandle:*");
+  expect_the_same_error("worlds", ErrorKind::kUnsupported, "cannot share GPU memory");
+}
+
+TEST_F(FakeGpu, RanksMayBeOnGpusOfTheirOwn) {
+  for (auto gpus : {"1", "2", "4"}) {
+    set("FLUX_TEST_GPUS", gpus);
+    expect_fine("worlds_by_rank");
+  }
+  set("FLUX_TEST_GPUS", "0");
+  expect_the_same_error("worlds_by_rank", ErrorKind::kUnsupported, "no GPU is visible");
+}
+
+TEST_F(FakeGpu, AStepThatFailsOnOneRankFailsOnAll) {
+  for (auto step :
+       {"cuMemCreate:2", "cuMemAddressReserve:1", "cuMemMap:4", "cuMemSetAccess:6", "cuMemExportToShareableHandle:3",
+        "cuMemImportFromShareableHandle:2", "cudaHostRegister:1", "cudaMalloc:1"}) {
+    set("FLUX_TEST_FAULT", std::string("1:") + step);
+    expect_the_same_error("worlds", ErrorKind::kDevice, "rank 1");
+  }
+  for (auto step : {"cudaMalloc:1", "cudaIpcGetMemHandle:2", "cudaIpcOpenMemHandle:3"}) {
+    set("FLUX_TEST_FAULT", std::string("*:cuMemCreate:* 1:") + step);
+    expect_the_same_error("worlds", ErrorKind::kDevice, "rank 1");
+  }
+}
+
+TEST_F(FakeGpu, ALinkThatLosesABitIsFound) {
+  for (auto copy : {"1:bit:0", "1:bit:1", "1:bit:2"}) {
+    set("FLUX_TEST_FAULT", copy);
+    expect_the_same_error("worlds", ErrorKind::kDevice, "the link from rank 1");
+  }
+}
+
+TEST_F(FakeGpu, ALinkThatNeverEndsIsGivenUp) {
+  set("FLUX_TEST_FAULT", "1:stuck:*");
+  expect_the_same_error("stuck", ErrorKind::kDevice, "the link from rank 1");
+}
+
+TEST_F(FakeGpu, ARankKilledAtAnyMomentEndsTheOthers) {
+  for (int after_us : {0, 2000, 5000, 10'000, 15'000, 20'000, 30'000, 45'000, 70'000, 100'000}) {
+    set("FLUX_TEST_AFTER_US", std::to_string(after_us));
+    int status = 0;
+    auto const endings = run_as_processes("killed", &status);
+    EXPECT_NE(status, 0);  // of whoever the launcher saw end first
+    for (int r : {0, 2}) {
+      EXPECT_EQ(endings[r].code, kRaised) << endings[r].said;
+      EXPECT_EQ(endings[r].kind, ErrorKind::kTimeout) << endings[r].said;
+      EXPECT_NE(endings[r].said.find("rank 1"), std::string::npos) << endings[r].said;
+      EXPECT_LT(endings[r].seconds, 3) << endings[r].said;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace flux::test
