@@ -87,7 +87,7 @@ void GpuPartialSums::run(GpuChannel& channel, Call const& call, Tiles const& til
   l.weight = weight, l.layout = layout;
   for (int p = 0; p < ranks; ++p) l.c.base[p] = t.slots.at(p);
   l.c_stride = n_, l.store = plan_.store;
-  Order const order = plan_.in_order && way_ != Way::kBroadcast ? Order::kRotated : Order::kNaive;
+  Order const order = fused && plan_.in_order && way_ != Way::kBroadcast ? Order::kRotated : Order::kNaive;
   // Staged, an owner's tile rows are finished band by band; stored at their owners, low shards go side by side.
   bool const staged = way_ == Way::kStage;
   l.order = arrange(order, Tiling::kAcross, t.bands.shards, tiles.config().tile_m(), sm90::tiles_n(tiles.config(), n_),
