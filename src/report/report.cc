@@ -67,7 +67,7 @@ void note_repeats(Report& report) {
     for (ResultRow const& row : file.rows) again += !seen.insert(heading(row) + " | " + method(row)).second;
     if (again > 0)
       report.notes.push_back(
-          fmt::format("{} measures {} rows again: charts show the last of each, the table all.", quote(name), again));
+          fmt::format("{} measures rows again ({}): charts show the last of each, the table all.", quote(name), again));
   }
 }
 

@@ -11,6 +11,14 @@ function ticks(low, high, count) {
   return list;
 }
 
+/** Ticks that reach over both ends, or nearly so. */
+function outerTicks(low, high, count) {
+  const inner = ticks(low, high, count), step = inner.length > 1 ? inner[1] - inner[0] : 0;
+  if (inner[0] > low + step * 0.3) inner.unshift(inner[0] - step);
+  if (inner.at(-1) < high - step * 0.3) inner.push(inner.at(-1) + step);
+  return inner;
+}
+
 /** As many digits as tell neighbours apart. */
 function tickTexts(values) {
   const step = values.length > 1 ? Math.abs(values[1] - values[0]) : Math.abs(values[0]) || 1;

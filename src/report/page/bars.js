@@ -5,8 +5,8 @@ const barLook = {height: 13, line: 19, tall: 33, head: 26, gap: 8, foot: 40};
 
 /** The numbers beside a bar, where there is room. */
 const barColumns = [
-  {title: "total", width: 78, text: row => time(row.total_us), kind: "total"},
-  {title: "ECT", width: 78, text: row => (row.op === "gemm" ? none : time(row.ect_us)), kind: "ect"},
+  {title: "total", width: 78, text: row => timeLike(row.total_us, row.gemm_us || row.total_us), kind: "total"},
+  {title: "ECT", width: 78, text: row => (row.op === "gemm" ? none : timeLike(row.ect_us, row.gemm_us)), kind: "ect"},
   {title: "E", width: 46, text: row => fixed(row.efficiency, 2), kind: "efficiency"},
   {title: "× floor", width: 54, text: row => fixed(row.over_floor, 2), kind: "over-floor"},
   {title: "TFLOP/s", width: 60, text: row => significant(row.tflops), kind: "tflops"},
@@ -50,9 +50,9 @@ function addBar(chart, row, x, y, of) {
 }
 
 /** What the rows of a group share: how long its parts take alone. */
-function groupFacts(row) {
+function groupFacts(row, narrow) {
   const facts = [];
-  if (row.gemm_us) facts.push(`GEMM ${time(row.gemm_us)}${row.gemm_by ? ` (${row.gemm_by})` : ""}`);
+  if (row.gemm_us) facts.push(`GEMM ${time(row.gemm_us)}${row.gemm_by && !narrow ? ` (${row.gemm_by})` : ""}`);
   if (row.comm_us) facts.push(`exchange ${time(row.comm_us)}`);
   return facts.join(" · ");
 }
@@ -63,18 +63,18 @@ function drawBars(place, groups, relative, width) {
   const columns = width >= 860 ? barColumns.filter(column => groups.some(group => group.rows.some(row => column.text(row) !== none)))
     : barColumns.slice(0, 1);
   const longest = Math.max(...groups.flatMap(group => group.rows.map(row => labelOf(row).length)));
-  const left = narrow ? 0 : Math.min(20 + longest * 6.6, 240);
+  const left = narrow ? 4 : Math.min(20 + longest * 6.6, 240);
   const right = width - (narrow ? 8 : columns.reduce((sum, column) => sum + column.width, 0) + 10);
   const line = narrow ? barLook.tall : barLook.line;
   const height = 6 + groups.reduce((sum, group) => sum + barLook.head + group.rows.length * line + barLook.gap, 0) + barLook.foot;
   const {of, most, title} = barScale(groups, relative);
-  const chart = picture(width, height, `Bars of total time, ${title}, for m ${groups.map(group => group.m).join(", ")}; the numbers are in the table below`);
+  const chart = picture(width, height, `Bars of ${title}, for m ${groups.map(group => group.m).join(", ")}; the numbers are in the table below`);
   const values = ticks(0, most, (right - left) / 70), x = linear(0, Math.max(most, values.at(-1)), left, right);
   addAxisBelow(chart, {values, texts: tickTexts(values), scale: x, top: 6, bottom: height - barLook.foot, title, left, right});
 
   let y = 6;
   groups.forEach((group, index) => {
-    const first = group.rows[0], facts = groupFacts(first), head = svg("text", {x: 0, y: y + 17, class: "group"}, `m ${fixed(group.m, 0)}`);
+    const first = group.rows[0], facts = groupFacts(first, narrow), head = svg("text", {x: 0, y: y + 17, class: "group"}, `m ${fixed(group.m, 0)}`);
     head.append(svg("tspan", {class: "group-facts", dx: 8}, facts));
     chart.append(head);
     if (!narrow && index === 0 && columns.length > 1)
@@ -102,8 +102,9 @@ function drawBars(place, groups, relative, width) {
       y += line;
     }
     if (first.floor_us) {
-      const floor = x(of(first, first.floor_us)).toFixed(1);
-      chart.append(svg("path", {class: "floor", d: `M${floor} ${top - 2}V${y}`}, svg("title", {}, `floor ${time(first.floor_us)}`)));
+      const floor = x(of(first, first.floor_us)).toFixed(1), above = narrow ? 13 : 0;
+      const strokes = group.rows.map((row, i) => `M${floor} ${top + i * line + above}v${line - above}`);
+      chart.append(svg("path", {class: "floor", d: strokes.join("")}, svg("title", {}, `floor ${time(first.floor_us)}`)));
     }
     y += barLook.gap;
   });

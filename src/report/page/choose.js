@@ -39,13 +39,17 @@ function methodToggle(method, changed) {
   return button;
 }
 
+let waiting = 0;
+
+/** Whether words were typed that are not shown yet. */
+const choosing = () => waiting !== 0;
+
 function addChoices(section, changed) {
-  let waiting = 0;
   const search = html("input", {type: "search", name: "words", placeholder: "e.g. llama m=4096 graph", autocomplete: "off"});
   search.addEventListener("input", () => {
     view.words = search.value;
     clearTimeout(waiting);
-    waiting = setTimeout(changed, 120);
+    waiting = setTimeout(() => { waiting = 0; changed(); }, 120);
   });
   const bars = html("select", {name: "bars", onchange: event => { view.bars = event.target.value; changed(); }},
     html("option", {value: "relative"}, "multiples of GEMM alone"), html("option", {value: "time"}, "time"));

@@ -28,11 +28,16 @@ function timeUnit(us) {
   return timeUnits.find(unit => Math.abs(us) >= unit.us) || timeUnits[2];
 }
 
+/** A time in the unit that suits `like`, so that a column of numbers can be compared by eye. */
+function timeLike(us, like) {
+  if (us === null || us === undefined) return none;
+  const unit = timeUnit(like);
+  return significant(us / unit.us, 4) + "\u00a0" + unit.name;
+}
+
 /** "587.5 ms": four digits, so that one per cent can be told apart. */
 function time(us) {
-  if (us === null || us === undefined) return none;
-  const unit = timeUnit(us);
-  return significant(us / unit.us, 4) + "\u00a0" + unit.name;
+  return timeLike(us, us);
 }
 
 function scientific(value) {

@@ -31,9 +31,7 @@ function addEndLabels(chart, ends, x, top, bottom) {
   ends.forEach((end, i) => { end.at = Math.max(end.y, i ? ends[i - 1].at + step : top + 4); });
   for (let i = ends.length - 1; i >= 0; --i) ends[i].at = Math.min(ends[i].at, i < ends.length - 1 ? ends[i + 1].at - step : bottom);
   for (const end of ends) {
-    const text = label(x, end.at + 4, methodOf(end.method).label, "line-label");
-    text.setAttribute("style", `--colour:${colourOf(end.method)}`);
-    chart.append(text);
+    chart.append(marker(end.method, x + 12, end.at, 3.2), label(x + 20, end.at + 4, methodOf(end.method).label, "line-label"));
   }
 }
 
@@ -41,9 +39,10 @@ function drawLines(place, series, measure, width) {
   const lines = linesOf(series, measure), values = lines.flatMap(line => line.rows.map(measure.of));
   const [low, high] = measure.range(Math.min(...values), Math.max(...values));
   const height = 208, top = 12, bottom = height - 42, named = width >= 380 && !measure.shared;
-  const left = 44, right = width - (named ? 122 : 14);
-  const steps = ticks(low, high, 5), texts = tickTexts(steps);
-  const y = linear(Math.min(low, steps[0]), Math.max(high, steps.at(-1)), bottom, top);
+  const longest = Math.max(0, ...lines.map(line => (line.method ? methodOf(line.method).label.length : 0)));
+  const left = 44, right = width - (named ? 30 + longest * 6.4 : 14);
+  const steps = outerTicks(low, high, 5), texts = tickTexts(steps);
+  const y = linear(Math.min(steps[0], low), Math.max(steps.at(-1), high), bottom, top);
   const x = series.ms.length > 1 ? logarithmic(Math.max(series.ms[0], 1), Math.max(series.ms.at(-1), 2), left + 10, right - 8) : () => (left + right) / 2;
   const chart = picture(width, height, `${measure.title} (${measure.unit}) against m, for ${lines.map(line => (line.method ? methodOf(line.method).label : "the link")).join(", ")}`);
   steps.forEach((value, i) => {
@@ -70,7 +69,7 @@ function drawLines(place, series, measure, width) {
       mark.append(svg("title", {}, `${method ? methodOf(method).label : "link"}, m ${row.m}: ${measure.text(value)}`));
       chart.append(mark);
       if (inside(value) !== value)  // off the scale: said, not hidden
-        chart.append(label(at[i][0], at[i][1] + (value < low ? -8 : 14), `${value < low ? "↓" : "↑"} ${measure.text(value)}`, "beyond", "middle"));
+        chart.append(label(Math.max(at[i][0], left + 26), at[i][1] + (value < low ? -9 : 15), `${value < low ? "↓" : "↑"} ${measure.text(value)}`, "beyond", "middle"));
     });
     if (named) ends.push({method, y: at.at(-1)[1]});
   }

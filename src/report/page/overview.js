@@ -3,12 +3,12 @@
 /** The measure by which the methods of a file are told apart. */
 function overviewMeasure(list) {
   if (list.some(row => row.over_floor !== null))
-    return {of: row => row.over_floor, title: "total time, in multiples of the floor (log scale; 1 is as fast as GEMM or exchange alone)"};
-  return {of: totalOverGemm, title: "total time, in multiples of the fastest GEMM (log scale; 1 is as fast as the best)"};
+    return {of: row => row.over_floor, title: "total time, in multiples of the floor (log scale; 1 is as fast as GEMM or exchange alone)", short: "total ÷ floor (log scale)"};
+  return {of: totalOverGemm, title: "total time, in multiples of the fastest GEMM (log scale; 1 is as fast as the best)", short: "total ÷ fastest GEMM (log scale)"};
 }
 
 function drawStrip(place, list, width) {
-  const {of, title} = overviewMeasure(list);
+  const {of, title, short} = overviewMeasure(list);
   const good = list.filter(row => row.variant === "" && of(row) !== null);
   const methods = sortMethods(new Set(good.map(row => row.method)));
   const narrow = width < 560, line = narrow ? 46 : 34, left = narrow ? 4 : 160, right = width - (narrow ? 8 : 122);
@@ -16,8 +16,7 @@ function drawStrip(place, list, width) {
   const values = good.map(of), low = Math.min(...values, 1) * 0.99, high = Math.max(...values, 1.05) * 1.02;
   const x = logarithmic(low, high, left, right), marks = logTicks(low, high);
   const chart = picture(width, height, `${title}: medians ${methods.map(method => `${methodOf(method).label} ${fixed(median(good.filter(row => row.method === method).map(of)), 3)}`).join(", ")}`);
-  const words = width < 700 ? title.replace(/ \(.*/, " (log scale)") : title;
-  addAxisBelow(chart, {values: marks, texts: marks.map(value => String(Number(value.toPrecision(3)))), scale: x, top: 8, bottom: height - 40, title: words, left, right});
+  addAxisBelow(chart, {values: marks, texts: marks.map(value => String(Number(value.toPrecision(3)))), scale: x, top: 8, bottom: height - 40, title: width < 700 ? short : title, left, right});
   chart.append(svg("line", {x1: x(1), x2: x(1), y1: 8, y2: height - 40, class: "axis"}));
   methods.forEach((method, i) => {
     const own = good.filter(row => row.method === method), middle = median(own.map(of));
