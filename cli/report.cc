@@ -39,7 +39,7 @@ int run(ReportOptions const& o) {
     json["page"] = o.out;
     fmt::print("{}\n", json.dump(2));
   } else {
-    fmt::print("{}: {} rows of {} result files, {} timelines, {} files left out\n", o.out, report.rows(),
+    fmt::print("{}: {} rows; result files: {}, timelines: {}, left out: {}\n", o.out, report.rows(),
                report.files.size(), report.traces.size(), report.left_out.size());
   }
   return kOk;

@@ -38,7 +38,7 @@ TEST(ReportVerb, SaysWhatItLeavesOut) {
   Outcome const done = flux("report nowhere.json " + kHost + " -o " + page);
   EXPECT_EQ(done.code, 0) << done.text;
   EXPECT_NE(done.text.find("flux: left out: "), std::string::npos) << done.text;
-  EXPECT_NE(done.text.find("1 files left out"), std::string::npos) << done.text;
+  EXPECT_NE(done.text.find("left out: 1"), std::string::npos) << done.text;
   EXPECT_NE(bytes_of(page).find("nowhere.json"), std::string::npos);
 }
 

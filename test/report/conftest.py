@@ -39,7 +39,7 @@ def invented_file(sizes=(64, 1024, 4096)):
         add("ag_gemm", m, "somebody_else", 140.0, efficiency=None)
     add("gemm", 1024, "cublaslt", 100.0, comm_us=None, link_gbps=None, ect_us=None, efficiency=None, floor_us=None,
         peak_floor_us=None)
-    add("layer", 1024, "flux", 1234567.8, gemm=None, gemm_by=None, ect_us=None, efficiency=None, floor_us=None,
+    add("layer", 1024, "flux", 1234567.8, gemm_us=None, gemm_by=None, ect_us=None, efficiency=None, floor_us=None,
         peak_floor_us=None, phase="train")
     return {"schema": 1, "suite": "made", "date": "2026-12-01T10:00:00Z", "commit": "0123456789ab",
             "command": "flux bench <b>&amp;", "rows": rows,
@@ -53,7 +53,7 @@ def report(page, *arguments):
     return page
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
     reason = browsers.why_not()
     if reason and (os.environ.get("FLUX_REQUIRE_CHROMIUM") == "1" or os.environ.get("CI")):
@@ -64,13 +64,13 @@ def browser():
         yield chromium
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def rows():
     """As the page numbers them: the newest file first."""
     return invented_file()["rows"] + json.loads(HOST.read_text())["rows"]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def page_file(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
     made, torn, trace = folder / "made.json", folder / "torn.json", folder / "trace.json"

@@ -57,14 +57,23 @@ function groupFacts(row, narrow) {
   return facts.join(" · ");
 }
 
+/** The total always; of the others, those that have a value and for which there is room. */
+function columnsThatFit(groups, room) {
+  let used = 0;
+  return barColumns.filter((column, i) => {
+    if (!groups.some(group => group.rows.some(row => column.text(row) !== none))) return false;
+    used += column.width;
+    return i === 0 || used <= room;
+  });
+}
+
 /** Groups are {m, rows}. */
 function drawBars(place, groups, relative, width) {
   const narrow = width < 560;
-  const columns = width >= 860 ? barColumns.filter(column => groups.some(group => group.rows.some(row => column.text(row) !== none)))
-    : barColumns.slice(0, 1);
   const longest = Math.max(...groups.flatMap(group => group.rows.map(row => labelOf(row).length)));
-  const left = narrow ? 4 : Math.min(20 + longest * 6.6, 240);
-  const right = width - (narrow ? 8 : columns.reduce((sum, column) => sum + column.width, 0) + 10);
+  const left = narrow ? 12 : Math.min(20 + longest * 6.6, 240);
+  const columns = columnsThatFit(groups, width - left - 330);
+  const right = width - (narrow ? 14 : columns.reduce((sum, column) => sum + column.width, 0) + 10);
   const line = narrow ? barLook.tall : barLook.line;
   const height = 6 + groups.reduce((sum, group) => sum + barLook.head + group.rows.length * line + barLook.gap, 0) + barLook.foot;
   const {of, most, title} = barScale(groups, relative);

@@ -58,7 +58,7 @@ function expectedHeight(series) {
 function cardOf(series, view) {
   const {first} = series, file = data.files[first.file];
   const card = html("article", {class: "card", id: series.id, tabindex: -1, "aria-labelledby": `${series.id}-title`, style: `min-height:${expectedHeight(series)}px`},
-    html("h3", {id: `${series.id}-title`}, first.workload || "unnamed", html("span", {class: "operation"}, operationOf(first))),
+    html("h3", {id: `${series.id}-title`}, first.workload || "unnamed", " ", html("span", {class: "operation"}, operationOf(first))),
     html("p", {class: "setting"}, settingOf(first)),
     html("p", {class: "origin"}, `${machineOf(file.machine)} · ${file.date.slice(0, 10)} · ${file.name}`));
   opened.set(card, () => fillCard(card, series, view));

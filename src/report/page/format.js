@@ -5,9 +5,13 @@ const none = "–";
 /** `value` with so many significant digits, never as 1e5; thousands apart from 10 000 on. */
 function significant(value, digits = 3) {
   if (value === null || value === undefined) return none;
-  if (value === 0) return "0";
+  return value === 0 ? "0" : fixed(value, digitsBehind(value, digits));
+}
+
+/** How many digits stand behind the point where `value` has so many in all. */
+function digitsBehind(value, digits) {
   const magnitude = Math.floor(Math.log10(Math.abs(Number(value.toPrecision(digits)))));
-  return fixed(value, Math.min(Math.max(digits - 1 - magnitude, 0), 9));
+  return Math.min(Math.max(digits - 1 - magnitude, 0), 9);
 }
 
 /** `value` with so many digits behind the point, and a real minus. */
@@ -28,11 +32,11 @@ function timeUnit(us) {
   return timeUnits.find(unit => Math.abs(us) >= unit.us) || timeUnits[2];
 }
 
-/** A time in the unit that suits `like`, so that a column of numbers can be compared by eye. */
+/** A time in the unit and with the digits that suit `like`, so that a column of numbers can be compared by eye. */
 function timeLike(us, like) {
   if (us === null || us === undefined) return none;
-  const unit = timeUnit(like);
-  return significant(us / unit.us, 4) + "\u00a0" + unit.name;
+  const unit = timeUnit(like), digits = like ? digitsBehind(like / unit.us, 4) : 0;
+  return fixed(us / unit.us, digits) + "\u00a0" + unit.name;
 }
 
 /** "587.5 ms": four digits, so that one per cent can be told apart. */

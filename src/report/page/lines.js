@@ -7,7 +7,7 @@ const measures = [
     range: (low, high) => [Math.min(low, 1), Math.max(Math.min(high, 4), 1.1)], rules: [1]},
   {name: "over_gemm", title: "Total ÷ fastest GEMM", unit: "1: as fast as the best", of: row => (row.op === "gemm" ? totalOverGemm(row) : null), text: value => fixed(value, 3),
     range: (low, high) => [Math.min(low, 0.99), Math.max(high, 1.05)], rules: [1]},
-  {name: "tflops", title: "Speed of one GPU", unit: "TFLOP/s", of: row => row.tflops, text: value => significant(value), range: (low, high) => [0, high]},
+  {name: "tflops", title: "Speed of one rank", unit: "TFLOP/s", of: row => row.tflops, text: value => significant(value), range: (low, high) => [0, high]},
   {name: "link_gbps", title: "Link, exchange alone", unit: "GB/s", of: row => row.link_gbps, text: value => significant(value), range: (low, high) => [0, high], shared: true},
   {name: "read_gbps", title: "Memory read", unit: "GB/s", of: row => row.read_gbps, text: value => significant(value), range: (low, high) => [0, high]},
 ];
@@ -59,7 +59,7 @@ function drawLines(place, series, measure, width) {
   chart.append(cross);
 
   const inside = value => Math.min(Math.max(value, low), high);
-  const ends = [];
+  const ends = [], beyond = [];
   for (const {method, rows: points} of lines) {
     const at = points.map(row => [x(Math.max(row.m, 1)), y(inside(measure.of(row)))]);
     const colour = method ? colourOf(method) : "var(--ink)";
@@ -69,10 +69,11 @@ function drawLines(place, series, measure, width) {
       mark.append(svg("title", {}, `${method ? methodOf(method).label : "link"}, m ${row.m}: ${measure.text(value)}`));
       chart.append(mark);
       if (inside(value) !== value)  // off the scale: said, not hidden
-        chart.append(label(Math.max(at[i][0], left + 26), at[i][1] + (value < low ? -9 : 15), `${value < low ? "↓" : "↑"} ${measure.text(value)}`, "beyond", "middle"));
+        beyond.push(label(Math.max(at[i][0], left + 26), at[i][1] + (value < low ? -9 : 15), `${value < low ? "↓" : "↑"} ${measure.text(value)}`, "beyond", "middle"));
     });
     if (named) ends.push({method, y: at.at(-1)[1]});
   }
+  chart.append(...beyond);
   if (named) addEndLabels(chart, ends, right + 2, top, bottom);
   place.replaceChildren(chart);
   return {places, show(index) {
