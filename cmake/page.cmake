@@ -43,7 +43,8 @@ set(FLUX_PAGE_SOURCE "${PROJECT_BINARY_DIR}/generated/page.cc")
 set(page_folder "${PROJECT_SOURCE_DIR}/src/report/page")
 file(GLOB page_files CONFIGURE_DEPENDS "${page_folder}/*.html" "${page_folder}/*.css" "${page_folder}/*.js")
 add_custom_command(OUTPUT "${FLUX_PAGE_SOURCE}"
-  COMMAND ${CMAKE_COMMAND} -DSOURCE_DIR=${page_folder} -DOUTPUT=${FLUX_PAGE_SOURCE} -P "${CMAKE_CURRENT_LIST_DIR}/page.cmake"
+  COMMAND ${CMAKE_COMMAND} -DSOURCE_DIR=${page_folder} -DOUTPUT=${FLUX_PAGE_SOURCE}
+          -P "${CMAKE_CURRENT_LIST_DIR}/page.cmake"
   DEPENDS ${page_files} "${CMAKE_CURRENT_LIST_DIR}/page.cmake"
   COMMENT "Embedding the page of flux report")
 add_custom_target(flux_page DEPENDS "${FLUX_PAGE_SOURCE}")

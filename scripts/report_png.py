@@ -1,6 +1,6 @@
-"""report_png.py PAGE FOLDER [--only WORDS] [--width 900] [--theme light|dark]: charts of a page of `flux report` as PNG.
+"""report_png.py PAGE FOLDER: the charts of a page of `flux report` as PNG, each overview, workload and timeline.
 
-The page draws them; this photographs each overview, workload and timeline, twice as sharp. Exit code 2 without Chromium.
+The page draws them and Chromium photographs them, twice as sharp as on a screen. Exit code 2 without Chromium.
 """
 
 import argparse

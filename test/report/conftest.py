@@ -17,7 +17,7 @@ HOST = ROOT / "bench/results/2026-11-29-cpux2-host.json"
 
 
 def invented_file(sizes=(64, 1024, 4096)):
-    """Methods, ablations, an ECT below 0, an E far below 0, values that are not there, one operation with no exchange."""
+    """Methods, ablations, an ECT below 0, an E far below 0, values that are not there, a GEMM with no exchange."""
     rows = []
 
     def add(op, m, method, total, variant="", gemm=100.0, **more):

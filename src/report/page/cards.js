@@ -29,25 +29,35 @@ function groupsOf(series, keep) {
 
 /** What was forced, beside the plan's own choice of the same method and one after the other. */
 function ablationGroups(series) {
-  const forced = new Set(series.rows.filter(row => row.variant).map(row => JSON.stringify([row.m, row.method])));
-  const sizes = new Set(series.rows.filter(row => row.variant).map(row => row.m));
-  return groupsOf(series, row => row.variant || forced.has(JSON.stringify([row.m, row.method])) || (row.method === "none" && sizes.has(row.m)));
+  const forced = series.rows.filter(row => row.variant);
+  const place = (m, method) => JSON.stringify([m, method]);
+  const beside = new Set(forced.flatMap(row => [place(row.m, row.method), place(row.m, "none")]));
+  return groupsOf(series, row => row.variant || beside.has(place(row.m, row.method)));
 }
 
+/** What marks in bars mean. */
 function legendOf(series) {
-  const items = series.exchanges ? [html("li", {}, svg("svg", {class: "key", width: 15, height: 14, "aria-hidden": true}, svg("rect", {class: "gemm", y: 1, width: 15, height: 12})), "GEMM alone"),
-    html("li", {}, svg("svg", {class: "key", width: 34, height: 14, "aria-hidden": true}, ...series.methods.slice(0, 2).map((method, i) => svg("rect", {x: i * 17, y: 1, width: 15, height: 12, fill: fillOf(method)}))), "ECT, by method"),
-    html("li", {}, svg("svg", {class: "key", width: 8, height: 14, "aria-hidden": true}, svg("path", {class: "floor", d: "M4 0V14"})), "floor")] : [];
-  return html("ul", {class: "legend"}, ...items, html("li", {}, svg("svg", {class: "key", width: 24, height: 14, "aria-hidden": true}, svg("path", {class: "spread", d: "M1 7H23M1 4v6M23 4v6"})), "10th to 90th percentile"));
+  const key = (width, ...shapes) => svg("svg", {class: "key", width, height: 14, "aria-hidden": true}, ...shapes);
+  const patch = (x, look) => svg("rect", {x, y: 1, width: 15, height: 12, ...look});
+  const spread = key(24, svg("path", {class: "spread", d: "M1 7H23M1 4v6M23 4v6"}));
+  const list = html("ul", {class: "legend"});
+  if (series.exchanges) {
+    const methods = series.methods.slice(0, 2).map((method, i) => patch(i * 17, {fill: fillOf(method)}));
+    list.append(html("li", {}, key(15, patch(0, {class: "gemm"})), "GEMM alone"),
+      html("li", {}, key(17 * methods.length - 2, ...methods), "ECT, by method"),
+      html("li", {}, key(8, svg("path", {class: "floor", d: "M4 0V14"})), "floor"));
+  }
+  list.append(html("li", {}, spread, "10th to 90th percentile"));
+  return list;
 }
 
 function fillCard(card, series, view) {
   const own = groupsOf(series, row => row.variant === "");
   card.append(legendOf(series));
   if (own.length) card.append(barFigure(series.exchanges ? "Time: GEMM + ECT" : "Time", own, view));
-  const lines = lineCharts(series);
-  if (lines) card.append(lines);
-  if (series.rows.some(row => row.variant)) card.append(barFigure("Ablations: what was forced, beside the plan’s own choice", ablationGroups(series), view));
+  if (drawableMeasures(series).length) card.append(new Reading(series).element);
+  if (series.rows.some(row => row.variant))
+    card.append(barFigure("Ablations: what was forced, beside the plan’s own choice", ablationGroups(series), view));
 }
 
 /** About as high as it will be, so that the page does not jump. */
@@ -57,8 +67,10 @@ function expectedHeight(series) {
 
 function cardOf(series, view) {
   const {first} = series, file = data.files[first.file];
-  const card = html("article", {class: "card", id: series.id, tabindex: -1, "aria-labelledby": `${series.id}-title`, style: `min-height:${expectedHeight(series)}px`},
-    html("h3", {id: `${series.id}-title`}, first.workload || "unnamed", " ", html("span", {class: "operation"}, operationOf(first))),
+  const title = html("h3", {id: `${series.id}-title`}, first.workload || "unnamed", " ",
+    html("span", {class: "operation"}, operationOf(first)));
+  const card = html("article", {class: "card", id: series.id, tabindex: -1, "aria-labelledby": title.id,
+    style: `min-height:${expectedHeight(series)}px`}, title,
     html("p", {class: "setting"}, settingOf(first)),
     html("p", {class: "origin"}, `${machineOf(file.machine)} · ${file.date.slice(0, 10)} · ${file.name}`));
   opened.set(card, () => fillCard(card, series, view));

@@ -74,7 +74,8 @@ function svg(name, attributes = {}, ...children) {
 
 /** A picture as wide as its place, in CSS pixels, so that text keeps its size at any width. */
 function picture(width, height, label) {
-  return svg("svg", {class: "chart", width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label});
+  const viewBox = `0 0 ${width} ${height}`;
+  return svg("svg", {class: "chart", width, height, viewBox, role: "img", "aria-label": label});
 }
 
 /** Calls draw(width) now and whenever the width of `place` changes. */

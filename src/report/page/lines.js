@@ -1,127 +1,86 @@
 // A measure against m, a line for each method.
 
-const measures = [
-  {name: "efficiency", title: "E, overlap efficiency", unit: "1: all hidden · 0: nothing gained", of: row => row.efficiency, text: value => fixed(value, 2),
-    range: (low, high) => [Math.max(Math.min(low, 0), -1), Math.max(high, 1)], rules: [0, 1]},
-  {name: "over_floor", title: "Total ÷ floor", unit: "1: as fast as the longer of GEMM and exchange", of: row => row.over_floor, text: value => fixed(value, 2),
-    range: (low, high) => [Math.min(low, 1), Math.max(Math.min(high, 4), 1.1)], rules: [1]},
-  {name: "over_gemm", title: "Total ÷ fastest GEMM", unit: "1: as fast as the best", of: row => (row.op === "gemm" ? totalOverGemm(row) : null), text: value => fixed(value, 3),
-    range: (low, high) => [Math.min(low, 0.99), Math.max(high, 1.05)], rules: [1]},
-  {name: "tflops", title: "Speed of one rank", unit: "TFLOP/s", of: row => row.tflops, text: value => significant(value), range: (low, high) => [0, high]},
-  {name: "link_gbps", title: "Link, exchange alone", unit: "GB/s", of: row => row.link_gbps, text: value => significant(value), range: (low, high) => [0, high], shared: true},
-  {name: "read_gbps", title: "Memory read", unit: "GB/s", of: row => row.read_gbps, text: value => significant(value), range: (low, high) => [0, high]},
-];
+const lineLook = {height: 208, top: 12, foot: 42, left: 44};
+const lineName = line => (line.method ? methodOf(line.method).label : "link");
+const lineColour = line => (line.method ? colourOf(line.method) : "var(--ink)");
 
-/** The points of each line; ablations are left to the bars. A shared measure is the same for all methods: one line. */
-function linesOf(series, measure) {
-  const own = series.rows.filter(row => row.variant === "" && measure.of(row) !== null).sort((a, b) => a.m - b.m);
-  if (measure.shared) {
-    const once = new Map(own.map(row => [row.m, row]));
-    return once.size ? [{method: null, rows: [...once.values()]}] : [];
-  }
-  return series.methods.map(method => ({method, rows: own.filter(row => row.method === method)})).filter(line => line.rows.length);
+/** Scales of both axes; names stand at the ends of lines where there is room. */
+function lineLayout(series, measure, lines, width) {
+  const values = lines.flatMap(line => line.rows.map(measure.of)), named = width >= 380 && !measure.shared;
+  const [low, high] = measure.range(Math.min(...values), Math.max(...values));
+  const longest = Math.max(...lines.map(line => lineName(line).length));
+  const {left, top} = lineLook, bottom = lineLook.height - lineLook.foot;
+  const right = width - (named ? 30 + longest * 6.4 : 14);
+  const steps = outerTicks(low, high, 5);
+  const y = linear(Math.min(steps[0], low), Math.max(steps.at(-1), high), bottom, top);
+  const x = logarithmic(Math.max(series.ms[0], 1), Math.max(series.ms.at(-1), 2), left + 10, right - 8);
+  return {low, high, left, right, top, bottom, named, steps, y, x: m => x(Math.max(m, 1))};
 }
 
-const drawableMeasures = series => (series.ms.length < 2 ? [] : measures.filter(measure => linesOf(series, measure).length));
+function addLineAxes(chart, series, measure, {left, right, bottom, steps, x, y}) {
+  const texts = tickTexts(steps);
+  steps.forEach((value, i) => {
+    const at = y(value).toFixed(1), rule = measure.rules.some(fixedLine => Math.abs(fixedLine - value) < 1e-9);
+    chart.append(svg("line", {x1: left, x2: right, y1: at, y2: at, class: rule ? "axis" : "grid"}),
+      label(left - 6, y(value) + 4, texts[i], "tick", "end"));
+  });
+  const names = series.ms.map(String), shown = apart(series.ms.map(x), names);
+  series.ms.forEach((m, i) => {
+    const at = x(m).toFixed(1);
+    chart.append(svg("line", {x1: at, x2: at, y1: bottom, y2: bottom + 4, class: "axis"}));
+    if (shown[i]) chart.append(label(x(m), bottom + 16, names[i], "tick", "middle"));
+  });
+  const title = "m, rows of the layer (log scale)";
+  chart.append(label((left + right) / 2, lineLook.height - 8, title, "axis-title", "middle"));
+}
+
+/** Draws one line, and returns what must be written about points off the scale. */
+function addLine(chart, line, measure, {low, high, left, x, y}) {
+  const inside = value => Math.min(Math.max(value, low), high), beyond = [];
+  const points = line.rows.map(row => [x(row.m), y(inside(measure.of(row)))]);
+  const path = points.map(point => point.map(at => at.toFixed(1)).join(",")).join(" ");
+  const style = `--colour:${lineColour(line)}`;
+  chart.append(svg("polyline", {class: "line", points: path, style}));
+  line.rows.forEach((row, i) => {
+    const value = measure.of(row), [atX, atY] = points[i];
+    const mark = line.method ? marker(line.method, atX, atY)
+      : svg("circle", {cx: atX, cy: atY, r: 3, class: "marker full", style});
+    mark.append(svg("title", {}, `${lineName(line)}, m ${row.m}: ${measure.text(value)}`));
+    chart.append(mark);
+    if (inside(value) === value) return;
+    const arrow = value < low ? "↓" : "↑", side = value < low ? -9 : 15;
+    beyond.push(label(Math.max(atX, left + 26), atY + side, `${arrow} ${measure.text(value)}`, "beyond", "middle"));
+  });
+  return beyond;
+}
 
 /** Names at the ends of lines, pushed apart. */
-function addEndLabels(chart, ends, x, top, bottom) {
-  ends.sort((a, b) => a.y - b.y);
-  const step = 13;
+function addEndLabels(chart, lines, measure, {low, high, top, bottom, right, y}) {
+  const step = 13, ends = lines.map(line => {
+    const last = Math.min(Math.max(measure.of(line.rows.at(-1)), low), high);
+    return {line, y: y(last)};
+  }).sort((a, b) => a.y - b.y);
   ends.forEach((end, i) => { end.at = Math.max(end.y, i ? ends[i - 1].at + step : top + 4); });
-  for (let i = ends.length - 1; i >= 0; --i) ends[i].at = Math.min(ends[i].at, i < ends.length - 1 ? ends[i + 1].at - step : bottom);
-  for (const end of ends) {
-    chart.append(marker(end.method, x + 12, end.at, 3.2), label(x + 20, end.at + 4, methodOf(end.method).label, "line-label"));
-  }
+  for (let i = ends.length - 1; i >= 0; --i)
+    ends[i].at = Math.min(ends[i].at, i + 1 < ends.length ? ends[i + 1].at - step : bottom);
+  for (const {line, at} of ends)
+    chart.append(marker(line.method, right + 14, at, 3.2), label(right + 22, at + 4, lineName(line), "line-label"));
 }
 
+/** Returns how to find and show the reading line: its places, by m, and show(index). */
 function drawLines(place, series, measure, width) {
-  const lines = linesOf(series, measure), values = lines.flatMap(line => line.rows.map(measure.of));
-  const [low, high] = measure.range(Math.min(...values), Math.max(...values));
-  const height = 208, top = 12, bottom = height - 42, named = width >= 380 && !measure.shared;
-  const longest = Math.max(0, ...lines.map(line => (line.method ? methodOf(line.method).label.length : 0)));
-  const left = 44, right = width - (named ? 30 + longest * 6.4 : 14);
-  const steps = outerTicks(low, high, 5), texts = tickTexts(steps);
-  const y = linear(Math.min(steps[0], low), Math.max(steps.at(-1), high), bottom, top);
-  const x = series.ms.length > 1 ? logarithmic(Math.max(series.ms[0], 1), Math.max(series.ms.at(-1), 2), left + 10, right - 8) : () => (left + right) / 2;
-  const chart = picture(width, height, `${measure.title} (${measure.unit}) against m, for ${lines.map(line => (line.method ? methodOf(line.method).label : "the link")).join(", ")}`);
-  steps.forEach((value, i) => {
-    const at = y(value).toFixed(1), rule = (measure.rules || [0]).some(fixedLine => Math.abs(fixedLine - value) < 1e-9);
-    chart.append(svg("line", {x1: left, x2: right, y1: at, y2: at, class: rule ? "axis" : "grid"}), label(left - 6, y(value) + 4, texts[i], "tick", "end"));
-  });
-  const places = series.ms.map(m => x(Math.max(m, 1))), names = series.ms.map(m => String(m)), shown = apart(places, names);
-  places.forEach((at, i) => {
-    chart.append(svg("line", {x1: at.toFixed(1), x2: at.toFixed(1), y1: bottom, y2: bottom + 4, class: "axis"}));
-    if (shown[i]) chart.append(label(at, bottom + 16, names[i], "tick", "middle"));
-  });
-  chart.append(label((left + right) / 2, height - 8, "m, rows of the layer (log scale)", "axis-title", "middle"));
-  const cross = svg("line", {class: "cross", y1: top, y2: bottom, visibility: "hidden"});
+  const lines = linesOf(series, measure), look = lineLayout(series, measure, lines, width);
+  const words = `${measure.title} (${measure.unit}) against m, for ${lines.map(lineName).join(", ")}`;
+  const chart = picture(width, lineLook.height, words);
+  addLineAxes(chart, series, measure, look);
+  const cross = svg("line", {class: "cross", y1: look.top, y2: look.bottom, visibility: "hidden"});
   chart.append(cross);
-
-  const inside = value => Math.min(Math.max(value, low), high);
-  const ends = [], beyond = [];
-  for (const {method, rows: points} of lines) {
-    const at = points.map(row => [x(Math.max(row.m, 1)), y(inside(measure.of(row)))]);
-    const colour = method ? colourOf(method) : "var(--ink)";
-    chart.append(svg("polyline", {class: "line", points: at.map(point => point.map(v => v.toFixed(1)).join(",")).join(" "), style: `--colour:${colour}`}));
-    points.forEach((row, i) => {
-      const value = measure.of(row), mark = method ? marker(method, ...at[i]) : svg("circle", {cx: at[i][0], cy: at[i][1], r: 3, class: "marker full", style: "--colour:var(--ink)"});
-      mark.append(svg("title", {}, `${method ? methodOf(method).label : "link"}, m ${row.m}: ${measure.text(value)}`));
-      chart.append(mark);
-      if (inside(value) !== value)  // off the scale: said, not hidden
-        beyond.push(label(Math.max(at[i][0], left + 26), at[i][1] + (value < low ? -9 : 15), `${value < low ? "↓" : "↑"} ${measure.text(value)}`, "beyond", "middle"));
-    });
-    if (named) ends.push({method, y: at.at(-1)[1]});
-  }
-  chart.append(...beyond);
-  if (named) addEndLabels(chart, ends, right + 2, top, bottom);
+  chart.append(...lines.flatMap(line => addLine(chart, line, measure, look)));
+  if (look.named) addEndLabels(chart, lines, measure, look);
   place.replaceChildren(chart);
+  const places = series.ms.map(look.x);
   return {places, show(index) {
     cross.setAttribute("visibility", index === null ? "hidden" : "visible");
-    if (index !== null) cross.setAttribute("x1", places[index]), cross.setAttribute("x2", places[index]);
+    if (index !== null) for (const end of ["x1", "x2"]) cross.setAttribute(end, places[index].toFixed(1));
   }};
 }
-
-/** All measures of a series. One stop of the keyboard: arrows move a line over all charts, and values are read out. */
-function lineCharts(series) {
-  const chosen = drawableMeasures(series);
-  const readout = html("p", {class: "readout", "aria-live": "polite"}, "Point at a chart, or focus here and press ← and →, to read values.");
-  const group = html("div", {class: "lines", tabindex: 0, role: "group", "aria-label": "Charts against m; the arrow keys read values"});
-  const drawn = new Map();
-  let index = null;
-  const read = to => {
-    index = to;
-    for (const chart of drawn.values()) chart.show(index);
-    if (index === null) return;
-    const m = series.ms[index], parts = [];
-    for (const row of rowsAt(series, m).filter(one => one.variant === "")) {
-      const values = chosen.filter(measure => !measure.shared && measure.of(row) !== null).map(measure => `${shortName[measure.name]} ${measure.text(measure.of(row))}`);
-      parts.push(html("span", {class: "reading"}, html("b", {}, labelOf(row)), ` ${[time(row.total_us), ...values].join(", ")}`));
-    }
-    readout.replaceChildren(html("b", {}, `m ${fixed(m, 0)}: `), ...parts);
-  };
-  for (const measure of chosen) {
-    const place = html("div", {class: "plot"});
-    group.append(html("figure", {class: "measure", "data-measure": measure.name},
-      html("figcaption", {}, html("b", {}, measure.title), html("span", {class: "unit"}, measure.unit)), place));
-    drawAtWidth(place, width => {
-      drawn.set(measure, drawLines(place, series, measure, width));
-      drawn.get(measure).show(index);
-    });
-    place.addEventListener("pointermove", event => {
-      const at = event.clientX - place.getBoundingClientRect().left, {places} = drawn.get(measure);
-      const nearest = places.reduce((best, one, i) => (Math.abs(one - at) < Math.abs(places[best] - at) ? i : best), 0);
-      if (nearest !== index) read(nearest);
-    });
-  }
-  group.addEventListener("keydown", event => {
-    const last = series.ms.length - 1, now = index === null ? -1 : index;
-    const to = {ArrowRight: Math.min(now + 1, last), ArrowLeft: Math.max(now - 1, 0), Home: 0, End: last}[event.key];
-    if (to === undefined) return;
-    event.preventDefault();
-    read(to);
-  });
-  return chosen.length ? html("div", {class: "measured"}, group, readout) : null;
-}
-
-const shortName = {efficiency: "E", over_floor: "× floor", over_gemm: "÷ GEMM", tflops: "TFLOP/s", link_gbps: "GB/s", read_gbps: "read GB/s"};

@@ -2,22 +2,34 @@
 // style; they differ in lightness too, and no two methods share pattern and marker.
 
 const knownMethods = {
-  flux: {label: "FLUX", marker: "circle", pattern: "solid", about: "the fused kernel with its plan"},
-  flux_open: {label: "FLUX, gates open", marker: "ring", pattern: "rising", about: "the fused kernel with nothing to wait for: what fusion itself costs"},
-  none: {label: "one after the other", marker: "square", pattern: "solid", about: "the fastest GEMM and the fastest exchange, one after the other"},
-  beside: {label: "side by side", marker: "frame", pattern: "falling", about: "GEMM and exchange at once, neither waiting for the other: no valid result, what both cost each other"},
-  chunked: {label: "chunked", marker: "triangle", pattern: "upright", about: "the GEMM cut into as many pieces as there are ranks"},
-  torch_symm_mem: {label: "torch symm. memory", marker: "wedge", pattern: "dots", about: "PyTorch's asynchronous tensor parallelism"},
-  cublaslt: {label: "cuBLASLt", marker: "diamond", pattern: "level", about: "the fastest proposal of cuBLASLt"},
-  cutlass: {label: "stock CUTLASS", marker: "cross", pattern: "crossed", about: "the fastest configuration of the stock CUTLASS kernel"},
-  megatron_style: {label: "Megatron style", marker: "plus", pattern: "rising wide", about: "collectives as Megatron places them"},
-  vllm_style: {label: "vLLM style", marker: "star", pattern: "falling wide", about: "collectives as vLLM places them"},
-  transformer_engine: {label: "Transformer Engine", marker: "bar", pattern: "grid", about: "user buffers of Transformer Engine"},
+  flux: {label: "FLUX", marker: "circle", pattern: "solid",
+    about: "the fused kernel with its plan"},
+  flux_open: {label: "FLUX, gates open", marker: "ring", pattern: "rising",
+    about: "the fused kernel with nothing to wait for: what fusion itself costs"},
+  none: {label: "one after the other", marker: "square", pattern: "solid",
+    about: "the fastest GEMM and the fastest exchange, one after the other"},
+  beside: {label: "side by side", marker: "frame", pattern: "falling",
+    about: "GEMM and exchange at once, neither waiting for the other: no valid result; what each costs the other"},
+  chunked: {label: "chunked", marker: "triangle", pattern: "upright",
+    about: "the GEMM cut into as many pieces as there are ranks"},
+  torch_symm_mem: {label: "torch symm. memory", marker: "wedge", pattern: "dots",
+    about: "PyTorch's asynchronous tensor parallelism"},
+  cublaslt: {label: "cuBLASLt", marker: "diamond", pattern: "level",
+    about: "the fastest proposal of cuBLASLt"},
+  cutlass: {label: "stock CUTLASS", marker: "cross", pattern: "crossed",
+    about: "the fastest configuration of the stock CUTLASS kernel"},
+  megatron_style: {label: "Megatron style", marker: "plus", pattern: "rising wide",
+    about: "collectives as Megatron places them"},
+  vllm_style: {label: "vLLM style", marker: "star", pattern: "falling wide",
+    about: "collectives as vLLM places them"},
+  transformer_engine: {label: "Transformer Engine", marker: "bar", pattern: "grid",
+    about: "user buffers of Transformer Engine"},
 };
 const methodOrder = Object.keys(knownMethods);
 
 function methodOf(name) {
-  return knownMethods[name] || {label: name, marker: "dot", pattern: "rising wide", about: "a method this page has no words for"};
+  const about = "a method this page has no words for";
+  return knownMethods[name] || {label: name, marker: "dot", pattern: "rising wide", about};
 }
 const colourOf = name => `var(--method-${knownMethods[name] ? name : "other"})`;
 const fillOf = name => `url(#fill-${knownMethods[name] ? name : "other"})`;
@@ -48,7 +60,8 @@ function addPatterns() {
     {id: `fill-${name}`, width: 6, height: 6, patternUnits: "userSpaceOnUse"},
     svg("rect", {width: 6, height: 6, fill: colourOf(name)}),
     svg("path", {d: hatches[methodOf(name).pattern], class: "hatch"})));
-  document.body.prepend(svg("svg", {class: "patterns", "aria-hidden": true, width: 0, height: 0}, svg("defs", {}, ...patterns)));
+  const hidden = {class: "patterns", "aria-hidden": true, width: 0, height: 0};
+  document.body.prepend(svg("svg", hidden, svg("defs", {}, ...patterns)));
 }
 
 const markers = {
@@ -59,7 +72,10 @@ const markers = {
   diamond: r => `M0 ${-r * 1.3}L${r * 1.3} 0L0 ${r * 1.3}L${-r * 1.3} 0z`,
   cross: r => `M${-r} ${-r}L${r} ${r}M${r} ${-r}L${-r} ${r}`,
   plus: r => `M0 ${-r * 1.2}V${r * 1.2}M${-r * 1.2} 0H${r * 1.2}`,
-  star: r => `M0 ${-r * 1.3}V${r * 1.3}M${-r * 1.1} ${-r * 0.7}L${r * 1.1} ${r * 0.7}M${r * 1.1} ${-r * 0.7}L${-r * 1.1} ${r * 0.7}`,
+  star: r => {
+    const high = r * 1.3, wide = r * 1.1, side = r * 0.7;
+    return `M0 ${-high}V${high}M${-wide} ${-side}L${wide} ${side}M${wide} ${-side}L${-wide} ${side}`;
+  },
   bar: r => `M${-r * 1.3} ${-r * 0.6}h${2.6 * r}v${1.2 * r}h${-2.6 * r}z`,
 };
 markers.ring = markers.circle;
@@ -68,8 +84,9 @@ markers.dot = r => markers.circle(r * 0.6);
 
 function marker(name, x, y, r = 4) {
   const kind = methodOf(name).marker;
-  const style = ["ring", "frame"].includes(kind) ? "open" : ["cross", "plus", "star"].includes(kind) ? "strokes" : "full";
-  return svg("path", {d: markers[kind](r), transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})`, class: `marker ${style}`, style: `--colour:${colourOf(name)}`});
+  const look = ["ring", "frame"].includes(kind) ? "open" : ["cross", "plus", "star"].includes(kind) ? "strokes" : "full";
+  return svg("path", {d: markers[kind](r), transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})`,
+    class: `marker ${look}`, style: `--colour:${colourOf(name)}`});
 }
 
 /** Marker and filled patch, for legends. */

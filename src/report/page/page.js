@@ -21,20 +21,28 @@ function addTheme(button) {
 
 function addMessages(place) {
   place.hidden = !data.left_out.length && !data.notes.length;
-  for (const text of data.left_out) place.append(html("p", {class: "message warning"}, html("b", {}, "Left out: "), text));
-  for (const text of data.notes) place.append(html("p", {class: "message"}, html("b", {}, "Note: "), text));
+  const add = (kind, name, text) => place.append(html("p", {class: kind}, html("b", {}, name), text));
+  for (const text of data.left_out) add("message warning", "Left out: ", text);
+  for (const text of data.notes) add("message", "Note: ", text);
+}
+
+/** Where and how a file was measured: what it knows of that. */
+function factsOf(file, index) {
+  const {machine} = file, code = text => (text ? html("code", {}, text) : null);
+  return [
+    ["suite", file.suite], ["rows", fixed(rows.filter(row => row.file === index).length, 0)],
+    ["measured", file.date.replace("T", " ").replace("Z", " UTC")], ["commit", code(file.commit)],
+    ["link", machine.link], ["driver", machine.driver], ["CUDA", machine.cuda], ["NCCL", machine.nccl],
+    ["torch", machine.torch], ["command", code(file.command)],
+  ].filter(([, value]) => value);
 }
 
 /** One card a file: machine, commit, command. */
 function addSources(place) {
-  const list = html("div", {class: "sources"});
-  data.files.forEach((file, index) => {
-    const {machine} = file, facts = [["suite", file.suite], ["rows", fixed(rows.filter(row => row.file === index).length, 0)], ["measured", file.date.replace("T", " ").replace("Z", " UTC")],
-      ["commit", file.commit], ["link", machine.link], ["driver", machine.driver], ["CUDA", machine.cuda], ["NCCL", machine.nccl], ["torch", machine.torch], ["command", file.command]];
-    list.append(html("article", {class: "card source"}, html("h3", {}, machineOf(machine)), html("p", {class: "origin"}, file.name),
-      html("dl", {}, ...facts.filter(([, value]) => value).flatMap(([name, value]) => [html("dt", {}, name), html("dd", {}, ["commit", "command"].includes(name) ? html("code", {}, value) : value)]))));
-  });
-  place.append(list);
+  const cards = data.files.map((file, index) => html("article", {class: "card source"},
+    html("h3", {}, machineOf(file.machine)), html("p", {class: "origin"}, file.name),
+    html("dl", {}, ...factsOf(file, index).flatMap(([name, value]) => [html("dt", {}, name), html("dd", {}, value)]))));
+  place.append(html("div", {class: "sources"}, ...cards));
 }
 
 addPatterns();

@@ -47,7 +47,8 @@ function settingOf(row) {
   if (row.n || row.k) parts.push(`n ${fixed(row.n, 0)}`, `k ${fixed(row.k, 0)}`);
   parts.push(plural(row.tp, "rank"), row.dtype, `weight ${row.weight}`);
   if (row.epilogue !== "none") parts.push(row.epilogue.replaceAll("_", " + "));
-  if (row.world !== "single") parts.push(`${row.world.replaceAll("_", " ")} over ${row.link}${row.duplex ? ", both ways" : ""}`);
+  const ways = row.duplex ? ", both ways" : "";
+  if (row.world !== "single") parts.push(`${row.world.replaceAll("_", " ")} over ${row.link}${ways}`);
   if (row.incoming) parts.push(`incoming by ${row.incoming}`);
   if (row.nodes > 1) parts.push(plural(row.nodes, "node"));
   parts.push(row.timing === "graph" ? "CUDA graph" : row.timing, `${row.cache} cache`);

@@ -48,14 +48,20 @@ class Table {
     this.shown = pageSize;
     this.count = html("p", {class: "small", "aria-live": "polite", id: "row-count"});
     this.body = html("tbody");
-    this.heads = columns.map(column => html("th", {scope: "col", class: column.number ? "number" : null, "data-column": column.name},
-      html("button", {type: "button", onclick: () => this.sortBy(column)}, column.title, column.unit ? html("span", {class: "unit"}, column.unit) : null, html("span", {class: "arrow", "aria-hidden": true}))));
+    this.heads = columns.map(column => this.head(column));
     this.more = html("button", {type: "button", onclick: () => this.extend(this.shown + pageSize)}, "Show 100 more");
     this.all = html("button", {type: "button", onclick: () => this.extend(this.list.length)}, "Show all");
     section.append(this.count,
       html("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "Table of all rows, scrolls sideways"},
         html("table", {}, html("thead", {}, html("tr", {}, ...this.heads)), this.body)),
       html("p", {class: "more"}, this.more, this.all));
+  }
+
+  head(column) {
+    const unit = column.unit ? html("span", {class: "unit"}, column.unit) : null;
+    return html("th", {scope: "col", class: column.number ? "number" : null, "data-column": column.name},
+      html("button", {type: "button", onclick: () => this.sortBy(column)}, column.title, unit,
+        html("span", {class: "arrow", "aria-hidden": true})));
   }
 
   /** Shows other rows, each with a link to the card with that id. */
@@ -84,16 +90,22 @@ class Table {
   fill() {
     const part = this.list.slice(0, this.shown), left = this.list.length - part.length;
     this.body.replaceChildren(...part.map(row => this.line(row)));
-    this.count.textContent = `${plural(this.list.length, "row")} of ${fixed(rows.length, 0)}${left > 0 ? `, the first ${part.length} shown` : ""}. Press a heading to sort.`;
+    const first = left > 0 ? `, the first ${part.length} shown` : "";
+    const count = `${plural(this.list.length, "row")} of ${fixed(rows.length, 0)}`;
+    this.count.textContent = `${count}${first}. Press a heading to sort.`;
     this.more.hidden = this.all.hidden = left <= 0;
   }
 
   line(row) {
+    const link = this.links.get(row.index);
     return html("tr", {"data-row": row.index}, ...columns.map((column, i) => {
-      const text = column.text(row), link = this.links.get(row.index);
-      const inner = i === 0 && link ? html("a", {href: `#${link}`, title: "To its charts"}, text || "unnamed") : text;
-      return html(i === 0 ? "th" : "td", {class: column.number ? "number" : column.name === "plan" ? "plan" : null, scope: i === 0 ? "row" : null},
-        column.name === "method" ? methodKey(row.method) : null, inner);
+      const text = column.text(row);
+      if (i === 0) {
+        const name = link ? html("a", {href: `#${link}`, title: "To its charts"}, text || "unnamed") : text;
+        return html("th", {scope: "row"}, name);
+      }
+      const key = column.name === "method" ? methodKey(row.method) : null;
+      return html("td", {class: column.number ? "number" : column.name === "plan" ? "plan" : null}, key, text);
     }));
   }
 }

@@ -16,7 +16,8 @@ function stripes(context, ink, paper) {
 function timelineColours(context) {
   const style = getComputedStyle(document.documentElement), colour = name => style.getPropertyValue(`--${name}`).trim();
   return {
-    colour, paper: colour("card"), ink: colour("ink"), soft: colour("soft"), grid: colour("grid"), lane: colour("lane"), mark: colour("accent"),
+    paper: colour("card"), ink: colour("ink"), soft: colour("soft"), grid: colour("grid"), lane: colour("lane"),
+    mark: colour("accent"),
     fills: kinds.map(kind => (kind.name === "wait" ? stripes(context, colour("span-wait"), colour("lane"))
       : kind.name === "sum" ? stripes(context, colour("card"), colour("span-sum")) : colour(`span-${kind.name}`))),
   };
@@ -31,7 +32,7 @@ function drawTimeline(shown) {
   canvas.style.height = `${height}px`;
   const pen = canvas.getContext("2d");
   pen.scale(scale, scale);
-  const colours = timelineColours(pen), x = linear(from, to, left, width), font = size => `${size}px system-ui, sans-serif`;
+  const colours = timelineColours(pen), x = linear(from, to, left, width);
   pen.fillStyle = colours.paper;
   pen.fillRect(0, 0, width, height);
   drawTimeTicks(pen, shown, colours, x, height);
@@ -40,14 +41,14 @@ function drawTimeline(shown) {
     const top = tops[index];
     if (index === 0 || trace.lanes[index - 1].rank !== lane.rank) {
       pen.fillStyle = colours.ink;
-      pen.font = `600 ${font(12)}`;
+      pen.font = "600 12px system-ui, sans-serif";
       pen.fillText(`rank ${lane.rank}`, 0, top - 5);
     }
     pen.fillStyle = colours.lane;
     pen.fillRect(left, top + 2, width - left, laneLook.bar);
     drawSpans(pen, lane, top + 2, colours, x, shown);
     pen.fillStyle = colours.soft;
-    pen.font = font(11);
+    pen.font = "11px system-ui, sans-serif";
     if (left) pen.fillText(lane.name, 8, top + 14, left - 14);
     if (index === shown.lane && document.activeElement === canvas) {
       pen.strokeStyle = colours.mark;
@@ -83,7 +84,8 @@ function drawSpans(pen, lane, y, colours, x, shown) {
 
 function drawTimeTicks(pen, shown, colours, x, height) {
   const {from, to, width, left} = shown, unit = timeUnit((to - from) / 1000), perUnit = unit.us * 1000;
-  const values = ticks(from / perUnit, to / perUnit, (width - left) / 90), texts = tickTexts(values), bottom = height - laneLook.foot;
+  const values = ticks(from / perUnit, to / perUnit, (width - left) / 90), texts = tickTexts(values);
+  const bottom = height - laneLook.foot;
   pen.font = "11px system-ui, sans-serif";
   pen.textAlign = "center";
   values.forEach((value, i) => {
