@@ -45,7 +45,7 @@ def main() -> int:
             page.fill("input[name=words]", options.only)
             page.wait_for_function("view.words !== '' && !choosing()")
         page.evaluate("document.querySelectorAll('article.card').forEach(openCard)")
-        page.wait_for_timeout(200)  # charts follow their width a frame later
+        page.wait_for_function("allDrawn()")
         for name, element in pictures(page):
             path = options.folder / f"{name}.png"
             element.screenshot(path=path)

@@ -48,7 +48,7 @@ def over_floor(row):
 
 def open_all_cards(tab):
     tab.evaluate("document.querySelectorAll('article.card').forEach(openCard)")
-    tab.wait_for_timeout(200)
+    tab.wait_for_function("allDrawn()")
 
 
 def table(tab):

@@ -78,6 +78,11 @@ function picture(width, height, label) {
   return svg("svg", {class: "chart", width, height, viewBox, role: "img", "aria-label": label});
 }
 
+/** Whether each place for a chart has one. They are drawn a moment after they are put into the page. */
+function allDrawn() {
+  return [...document.querySelectorAll(".plot")].every(place => place.firstChild);
+}
+
 /** Calls draw(width) now and whenever the width of `place` changes. */
 function drawAtWidth(place, draw) {
   let drawn = 0;

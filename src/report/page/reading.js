@@ -22,7 +22,9 @@ class Reading {
     this.group = html("div", {class: "lines", tabindex: 0, role: "group",
       "aria-label": "Charts against m; the arrow keys read values", onkeydown: event => this.key(event)});
     this.group.append(...this.chosen.map(measure => this.figure(measure)));
-    this.element = html("div", {class: "measured"}, this.group, this.told);
+    const keys = html("ul", {class: "legend keys"}, ...series.methods.map(method =>
+      html("li", {}, methodKey(method), methodOf(method).label)));
+    this.element = html("div", {class: "measured"}, keys, this.group, this.told);
   }
 
   figure(measure) {
