@@ -40,7 +40,7 @@ def invented_file(sizes=(64, 1024, 4096)):
     add("gemm", 1024, "cublaslt", 100.0, comm_us=None, link_gbps=None, ect_us=None, efficiency=None, floor_us=None,
         peak_floor_us=None)
     add("layer", 1024, "flux", 1234567.8, gemm_us=None, gemm_by=None, ect_us=None, efficiency=None, floor_us=None,
-        peak_floor_us=None, phase="train")
+        peak_floor_us=None, phase="decode", p50_us=1234567.8, p99_us=2345678.9, read_gbps=3456.78)
     return {"schema": 1, "suite": "made", "date": "2026-12-01T10:00:00Z", "commit": "0123456789ab",
             "command": "flux bench <b>&amp;", "rows": rows,
             "machine": {"gpu": "NVIDIA H200", "gpus": 1, "cpu": None, "cores": None, "link": None, "driver": None,

@@ -7,7 +7,7 @@ import pytest
 
 UNITS = {"µs": 1, "ms": 1e3, "s": 1e6}
 FIELDS = ["m", "total_us", "gemm_us", "ect_us", "efficiency", "comm_us", "link_gbps", "p10_us", "p90_us",
-          "n", "k", "tp"]
+          "n", "k", "tp", "floor_us", "peak_floor_us", "p50_us", "p99_us", "read_gbps"]
 
 
 def number(text):

@@ -2,7 +2,7 @@
 
 const pageSize = 100;
 const us = value => fixed(value, 1);
-const columns = [
+const allColumns = [
   {name: "workload", title: "Workload", text: row => row.workload},
   {name: "op", title: "Operation", text: operationOf},
   {name: "m", title: "m", number: true, text: row => fixed(row.m, 0)},
@@ -18,6 +18,12 @@ const columns = [
   {name: "link_gbps", title: "Link", unit: "GB/s", number: true, text: row => significant(row.link_gbps, 4)},
   {name: "p10_us", title: "10th pct.", unit: "µs", number: true, text: row => us(row.p10_us)},
   {name: "p90_us", title: "90th pct.", unit: "µs", number: true, text: row => us(row.p90_us)},
+  {name: "floor_us", title: "Floor", unit: "µs", number: true, rare: true, text: row => us(row.floor_us)},
+  {name: "peak_floor_us", title: "Floor at the link’s peak", unit: "µs", number: true, rare: true,
+    text: row => us(row.peak_floor_us)},
+  {name: "p50_us", title: "50th pct.", unit: "µs", number: true, rare: true, text: row => us(row.p50_us)},
+  {name: "p99_us", title: "99th pct.", unit: "µs", number: true, rare: true, text: row => us(row.p99_us)},
+  {name: "read_gbps", title: "Memory read", unit: "GB/s", number: true, rare: true, text: row => significant(row.read_gbps, 4)},
   {name: "n", title: "n", number: true, text: row => fixed(row.n, 0)},
   {name: "k", title: "k", number: true, text: row => fixed(row.k, 0)},
   {name: "tp", title: "Ranks", number: true, text: row => fixed(row.tp, 0)},
@@ -28,6 +34,9 @@ const columns = [
   {name: "plan", title: "Plan", text: row => row.plan || none},
   {name: "file", title: "File", text: row => data.files[row.file].name},
 ];
+
+/** What some suites alone measure has a column only where a row has a value. */
+const columns = allColumns.filter(column => !column.rare || rows.some(row => row[column.name] !== null));
 
 /** In the order of a column; what has no value stays last either way. */
 function sorted(list, column, down) {
