@@ -52,8 +52,10 @@ void add_report(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "report", "Draws result files and timelines as one HTML page that needs no network and no other file");
   command->add_option("results", o->results, "Result files, as flux bench writes them");
-  command->add_option("--timeline", o->timelines,
-                      "A trace that --timeline of flux run or flux bench wrote; several allowed");
+  command
+      ->add_option("--timeline", o->timelines,
+                   "A trace that --timeline of flux run or flux bench wrote; may be given several times")
+      ->allow_extra_args(false);
   command->add_option("-o,--out", o->out, "The page, written whole or not at all")->capture_default_str();
   command->add_flag("--json", o->json, "Prints what went into the page, and what was left out, as one JSON object");
   command->callback([o, &action] { action = [o] { return run(*o); }; });

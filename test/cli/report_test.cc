@@ -27,9 +27,13 @@ TEST(ReportVerb, DrawsWhatRunRecorded) {
   TemporaryFolder folder;
   std::string const trace = folder / "t.json", page = folder / "report.html";
   ASSERT_EQ(flux("run gemm_rs --m 64 --n 64 --k 64 --ranks 2 --samples 0 --timeline " + trace).code, 0);
-  Outcome const done = flux("report --json --timeline " + trace + " -o " + page);
+  Outcome const done = flux("report --json --timeline " + trace + " " + kHost + " -o " + page);
   EXPECT_EQ(done.code, 0) << done.text;
+  EXPECT_EQ(done.json()["rows"], 14) << "a result file behind --timeline FILE is one";
   EXPECT_GT(done.json()["timelines"][0]["spans"], 0);
+  Outcome const alone = flux("report --json --timeline " + trace + " -o " + page);
+  EXPECT_EQ(alone.code, 0) << alone.text;
+  EXPECT_EQ(alone.json()["rows"], 0);
 }
 
 TEST(ReportVerb, SaysWhatItLeavesOut) {
