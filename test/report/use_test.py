@@ -40,6 +40,9 @@ def test_words_narrow_cards_and_table(tab, rows):
     found = [row for row in rows if row["workload"].startswith("minilm") and row["m"] == 8192]
     assert len(column(tab, "m")) == len(found) > 0
     assert tab.locator("#workloads article").count() == 2
+    tab.fill("input[name=words]", "m=81")
+    tab.wait_for_function("!choosing()")
+    assert column(tab, "m") == [], "a size is a whole word"
     tab.fill("input[name=words]", "nothing is called that")
     tab.wait_for_function("!choosing()")
     assert "No row fits" in tab.inner_text("#workloads") and column(tab, "m") == []

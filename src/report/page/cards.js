@@ -44,9 +44,10 @@ function legendOf(series) {
   if (series.exchanges) {
     const methods = series.methods.slice(0, 2).map((method, i) => patch(i * 17, {fill: fillOf(method)}));
     list.append(html("li", {}, key(15, patch(0, {class: "gemm"})), "GEMM alone"),
-      html("li", {}, key(17 * methods.length - 2, ...methods), "ECT, by method"),
-      html("li", {}, key(8, svg("path", {class: "floor", d: "M4 0V14"})), "floor"));
+      html("li", {}, key(17 * methods.length - 2, ...methods), "ECT, by method"));
   }
+  if (series.rows.some(row => row.floor_us))
+    list.append(html("li", {}, key(8, svg("path", {class: "floor", d: "M4 0V14"})), "floor"));
   list.append(html("li", {}, spread, "10th to 90th percentile"));
   return list;
 }

@@ -2,15 +2,18 @@
 
 const view = {words: "", file: "", op: "", workload: "", tp: "", variants: "", hidden: new Set(), bars: "relative"};
 
-/** All that the search looks at, once a row. */
+/** All that the search looks at, once a row, between spaces. */
 const searched = rows.map(row => [
-  row.workload, row.op, operationOf(row), row.method, methodOf(row.method).label, row.variant,
+  "", row.workload, row.op, operationOf(row), row.method, methodOf(row.method).label, row.variant,
   `m=${row.m} n=${row.n} k=${row.k} tp=${row.tp}`, row.dtype, row.weight, row.epilogue, row.world, row.link,
-  row.timing, row.cache, row.phase, row.plan, data.files[row.file].name, data.files[row.file].commit,
+  row.timing, row.cache, row.phase, row.plan, data.files[row.file].name, data.files[row.file].commit, "",
 ].join(" ").toLowerCase());
 
+/** Words may be parts of longer ones, but m=64 is not m=640. */
+const wordsOf = text => text.toLowerCase().split(/\s+/).filter(Boolean).map(word => (word.includes("=") ? ` ${word} ` : word));
+
 function chosenRows() {
-  const words = view.words.toLowerCase().split(/\s+/).filter(Boolean);
+  const words = wordsOf(view.words);
   const fits = (wanted, value) => wanted === "" || wanted === String(value);
   return rows.filter(row =>
     fits(view.file, row.file) && fits(view.op, row.op) && fits(view.workload, row.workload) && fits(view.tp, row.tp) &&
