@@ -7,7 +7,8 @@ const kinds = [
   {name: "sum", text: "adds partial sums"}, {name: "step", text: "whole operation"},
 ];
 const [spanKind, spanBegin, spanLength, spanRow, spanRows, spanBlock, spanPeer] = [0, 1, 2, 3, 4, 5, 6];
-const laneLook = {height: 22, bar: 16, rank: 20, foot: 34};
+const laneLook = {rank: 20, foot: 34, named: {height: 22, bar: 16}, thin: {height: 8, bar: 7}};
+const mostNamed = 64;  // more lanes than that, such as the blocks of a GPU, are thin and without names
 const spanEnd = span => span[spanBegin] + span[spanLength];
 const nanoseconds = ns => time(ns / 1000);
 
@@ -27,6 +28,7 @@ class TimelineView {
     this.to = Math.max(trace.duration_ns, 1);
     this.lane = 0;
     this.span = null;
+    this.lanes = trace.lanes.length > mostNamed ? laneLook.thin : laneLook.named;
     const keys = "Left and right move, plus and minus zoom, up and down choose a lane, Enter the next bar, Home shows all.";
     this.canvas = html("canvas",
       {tabindex: 0, role: "application", "aria-label": `Timeline ${trace.title || trace.name}. ${keys}`});
@@ -48,13 +50,13 @@ class TimelineView {
     const tops = this.trace.lanes.map(lane => {
       if (lane.rank !== rank) y += laneLook.rank, rank = lane.rank;
       const top = y;
-      y += laneLook.height;
+      y += this.lanes.height;
       return top;
     });
     return {tops, height: y + laneLook.foot};
   }
 
-  get left() { return this.width < 560 ? 0 : 110; }
+  get left() { return this.width < 560 || this.lanes === laneLook.thin ? 0 : 110; }
 
   zoom(factor, around = 0.5) {
     const now = this.to - this.from, length = Math.min(Math.max(now * factor, 20), Math.max(this.trace.duration_ns, 20));
@@ -113,7 +115,7 @@ class TimelineView {
 
   pick(event) {
     const {tops} = this.layout(), length = this.to - this.from, y = event.clientY - this.canvas.getBoundingClientRect().top;
-    const lane = tops.findIndex(top => y >= top && y < top + laneLook.height);
+    const lane = tops.findIndex(top => y >= top && y < top + this.lanes.height);
     if (lane < 0) return;
     const at = this.from + this.shareAt(event) * length, slack = 3 * length / this.width;
     const under = this.trace.lanes[lane].spans.filter(span => at >= span[spanBegin] - slack && at <= spanEnd(span) + slack);

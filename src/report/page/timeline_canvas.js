@@ -45,22 +45,23 @@ function drawTimeline(shown) {
       pen.fillText(`rank ${lane.rank}`, 0, top - 5);
     }
     pen.fillStyle = colours.lane;
-    pen.fillRect(left, top + 2, width - left, laneLook.bar);
-    drawSpans(pen, lane, top + 2, colours, x, shown);
+    const {bar, height: lineHeight} = shown.lanes, bars = top + Math.min((lineHeight - bar) / 2, 2);
+    pen.fillRect(left, bars, width - left, bar);
+    drawSpans(pen, lane, bars, colours, x, shown);
     pen.fillStyle = colours.soft;
     pen.font = "11px system-ui, sans-serif";
     if (left) pen.fillText(lane.name, 8, top + 14, left - 14);
     if (index === shown.lane && document.activeElement === canvas) {
       pen.strokeStyle = colours.mark;
       pen.lineWidth = 1.5;
-      pen.strokeRect(left + 0.75, top + 0.75, width - left - 1.5, laneLook.bar + 2.5);
+      pen.strokeRect(left + 0.75, bars - 1, width - left - 1.5, bar + 2);
     }
   });
 }
 
 /** Bars in view; those narrower than half a pixel are drawn once a pixel. */
 function drawSpans(pen, lane, y, colours, x, shown) {
-  const drawn = new Array(kinds.length).fill(-Infinity);
+  const drawn = new Array(kinds.length).fill(-Infinity), {bar} = shown.lanes;
   for (const span of lane.spans) {
     const kind = span[spanKind], begin = x(span[spanBegin]), end = x(span[spanBegin] + span[spanLength]);
     if (end < shown.left || begin > shown.width || end <= drawn[kind] + 0.5) continue;
@@ -69,15 +70,15 @@ function drawSpans(pen, lane, y, colours, x, shown) {
     if (kinds[kind].name === "step") {
       pen.strokeStyle = colours.ink;
       pen.lineWidth = 0.8;
-      pen.strokeRect(start, y - 1, length, laneLook.bar + 2);
+      pen.strokeRect(start, y - 1, length, bar + 2);
       continue;
     }
     pen.fillStyle = colours.fills[kind];
-    pen.fillRect(start, y, length > 3 ? length - 0.6 : length, laneLook.bar);
+    pen.fillRect(start, y, length > 3 ? length - 0.6 : length, bar);
     if (span === shown.span) {
       pen.strokeStyle = colours.mark;
       pen.lineWidth = 2;
-      pen.strokeRect(start, y, Math.max(length, 3), laneLook.bar);
+      pen.strokeRect(start, y, Math.max(length, 3), bar);
     }
   }
 }
