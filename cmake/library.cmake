@@ -18,8 +18,8 @@ file(GLOB flux_sources CONFIGURE_DEPENDS src/*/*.cc src/engine/host/*.cc)
 list(FILTER flux_sources EXCLUDE REGEX "/src/kernel/")
 
 function(flux_add_library name)
-  add_library(${name} SHARED ${flux_sources} "${FLUX_VERSION_SOURCE}")
-  add_dependencies(${name} flux_version)
+  add_library(${name} SHARED ${flux_sources} "${FLUX_VERSION_SOURCE}" "${FLUX_PAGE_SOURCE}")
+  add_dependencies(${name} flux_version flux_page)
   target_include_directories(${name} PUBLIC "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src")
   target_link_libraries(${name} PUBLIC flux_compiler Threads::Threads
                         PRIVATE Eigen3::Eigen fmt::fmt nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})

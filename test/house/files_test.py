@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from repository import CODE, ROOT, files, room, text
 
-WRITTEN = CODE | {".py", ".sh", ".cmake", ".txt"}
+WRITTEN = CODE | {".py", ".sh", ".cmake", ".txt", ".html", ".css", ".js"}
 # Spelled apart, so that this file keeps its own rule.
 MACHINE = re.compile("/" + r"(?:work|root|home/\w+)/")
 TEMPORARY = re.compile("/" + "tmp/")

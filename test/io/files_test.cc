@@ -168,6 +168,10 @@ TEST(Json, SaysWhatIsWrong) {
   EXPECT_HAS(invalid([] { parse_json("{\"a\": NaN}", "f"); }), "no JSON from byte 7");
   EXPECT_HAS(invalid([] { parse_json("1e999", "f"); }), "too large");
   EXPECT_HAS(invalid([] { parse_json(std::string(100000, '['), "f"); }), "nested");
+  EXPECT_HAS(invalid([] { parse_json(std::string(17, '[') + std::string(17, ']'), "f"); }), "nested");
+  EXPECT_EQ(parse_json(std::string(16, '[') + std::string(16, ']'), "f").size(), 1u);
+  EXPECT_EQ(parse_json(R"(["[[[[[[[[[[[[[[[[[\\", "\"{{{{{{{{{{{{{{{{{{"])", "f").size(), 2u)
+      << "brackets of text do not count";
 }
 
 }  // namespace
