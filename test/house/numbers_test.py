@@ -59,6 +59,39 @@ def test_the_host_table():
         assert cells == [f"{time / 1e3:.0f}" for time in times] + [f"{flux['efficiency']:.2f}"], f"{layer} m={m}"
 
 
+def of_core(path, timing, workload, m):
+    """GEMM, communication, one after the other, FLUX; total / floor, E."""
+    problem = {"timing": timing, "workload": workload, "m": m}
+    flux, none = (one(rows_of(path), method=method, **problem) for method in ("flux", "none"))
+    return ([flux["gemm_us"], flux["comm_us"], none["total_us"], flux["total_us"]],
+            flux["total_us"] / flux["floor_us"], flux["efficiency"])
+
+
+def test_the_table_of_operators_over_pcie():
+    readme = text("README.md")
+    path = re.search(r"From `(bench/results/[^`]*core\.json)`", readme).group(1)
+    _, *lines = table_after(readme, "operator")
+    assert len(lines) >= 6
+    for layer, m, *cells in lines:
+        times, above, _ = of_core(path, "graph", WORKLOADS[layer], int(m))
+        assert cells == [f"{time:.0f}" for time in times] + [f"{above:.2f}"], f"{layer} m={m}"
+
+
+def test_the_tables_of_results():
+    page = text("docs/results.md")
+    path = re.search(r"`(bench/results/[^`]*core\.json)`", page).group(1)
+    for timing in ("graph", "eager"):
+        _, *lines = table_after(page, timing)
+        assert len(lines) == sum(r["method"] == "flux" and r["timing"] == timing for r in rows_of(path))
+        large = []
+        for workload, m, *cells in lines:
+            times, above, efficiency = of_core(path, timing, workload, int(m))
+            assert cells == [f"{time:.0f}" for time in times] + [f"{above:.3f}", f"{efficiency:.2f}"], f"{workload} {m}"
+            large += [above] if int(m) >= 4096 else []
+        assert f"{mean(large):.3f} in the geometric mean and at most {max(large):.3f} as graphs" in page \
+            or f"{mean(large):.3f} and at most {max(large):.3f} enqueued call by call" in page, timing
+
+
 def core_gemms(path):
     """(m, op, times by method) of each core GEMM with weights [out,in]."""
     core = {w["name"]: w["op"] for w in json.loads(text("bench/workloads.json"))["workloads"] if w["tier"] == "core"}
