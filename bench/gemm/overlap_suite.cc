@@ -238,7 +238,7 @@ void run_problem(GemmProblem const& p, CublasLt& cublas, OverlapSuite const& opt
   }
   if (options.timeline.empty()) return;
   Timeline line = subject.timeline();
-  line.facts.emplace_back("world", fmt::format("mirror over {}, both ways, {}", rows.back().link, p.describe()));
+  line.facts.emplace_back("world", "mirror over " + rows.back().link + ", both ways");
   std::filesystem::path const path = options.timeline;
   write_trace(path.parent_path() / fmt::format("{}-{}-m{}.json", path.stem().string(), p.workload, p.m), line);
 }

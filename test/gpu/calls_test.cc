@@ -2,13 +2,16 @@
 // by side, a rank that does not come.
 #include <unistd.h>
 
+#include <map>
 #include <memory>
+#include <set>
 #include <thread>
 
 #include "flux/op.h"
 #include "gpu/world.h"
 #include "kernel/call.h"
 #include "kernel/sm90.h"
+#include "trace/timeline.h"
 
 namespace flux::test {
 namespace {
@@ -214,6 +217,43 @@ TEST_F(Calls, RanksThatCallDifferentSizesAreToldAtOnce) {
     stream.settle();
   });
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+}
+
+TEST_F(Calls, ARecordedCallShowsEveryTileAndCopy) {
+  run_shared_gpu(2, options(), [&](World& world) {
+    Layer layer(world);
+    AllGatherGemm gather(world, {Layer::kM, Layer::kK, DType::kBF16}, parse_plan("tile=64x96"));
+    Linear linear;
+    linear.weight = layer.up.tensor(), linear.out = layer.hidden.tensor();
+    OwnStream stream;
+    Timeline timeline;
+    gather.record(&timeline);
+    gather.run(Layer::kM, layer.x.tensor(), linear, stream);  // and waits for its end
+
+    std::map<SpanKind, std::set<std::pair<int64_t, int>>> tiles;
+    int copies = 0;
+    for (Span const& span : timeline.spans) {
+      EXPECT_LE(span.begin_ns, span.end_ns) << name(span.kind);
+      EXPECT_EQ(span.rank, world.rank());
+      if (span.kind == SpanKind::kMaths || span.kind == SpanKind::kStore) tiles[span.kind].insert({span.row, span.n});
+      if (span.kind != SpanKind::kCopy) continue;
+      ++copies;
+      EXPECT_EQ(span.peer, 1 - world.rank());
+      EXPECT_EQ(span.rows, layer.x.rows);
+    }
+    EXPECT_EQ(copies, 1);
+    EXPECT_EQ(tiles[SpanKind::kMaths].size(), 4u * 2u);  // 200 x 128 in tiles of 64 x 96
+    EXPECT_EQ(tiles[SpanKind::kStore], tiles[SpanKind::kMaths]);
+
+    cudaGraph_t graph;
+    must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    EXPECT_THROW(gather.run(Layer::kM, layer.x.tensor(), linear, stream), Error);
+    must(cudaStreamEndCapture(stream, &graph));
+    if (graph) must(cudaGraphDestroy(graph));
+    gather.record(nullptr);
+    gather.run(Layer::kM, layer.x.tensor(), linear, stream), stream.settle();
+    world.check();
+  });
 }
 
 // Rule of the protocol: what begins a call finds room while a GEMM that waits holds all but the spare multiprocessors.
