@@ -13,6 +13,7 @@
 #include <map>
 #include <sstream>
 
+#include "kernel/call.h"
 #include "kernel/prove.h"
 
 namespace flux::test {
@@ -302,7 +303,16 @@ cudaError_t cudaStreamQuery(cudaStream_t) { return fails("stuck") ? cudaErrorNot
 cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t*, unsigned) { return cudaSuccess; }
+cudaError_t cudaEventCreate(cudaEvent_t*) { return cudaSuccess; }
 cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
+cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t, cudaEvent_t) {
+  *ms = 0;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status) {
+  *status = cudaStreamCaptureStatusNone;
+  return cudaSuccess;
+}
 cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }
 }
 
@@ -310,6 +320,7 @@ cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }
 
 namespace flux {
 
+void enqueue_clock(int64_t* to, CUstream_st*) { *to = now_ns(); }
 void enqueue_pattern(Word* to, int64_t count, Word seed, Word* word, Word value, CUstream_st*) {
   for (int64_t i = 0; i < count; ++i) to[i] = pattern(seed, i);
   store_release(word, value);
