@@ -111,7 +111,8 @@ TEST(Run, BadInputGetsOneSentenceAndCodeTwo) {
 // What GPUs compute: where one of compute capability 9.0 is. Elsewhere, one sentence.
 TEST(Run, OnGpusRanksAreProcesses) {
   bool hopper = false;
-  for (auto const& gpu : flux("doctor --json").json()["gpus"]) hopper = hopper || gpu["capability"] == 90;
+  auto const machine = flux("doctor --json").json();  // a name of its own: the loop would not keep a temporary
+  for (auto const& gpu : machine["gpus"]) hopper = hopper || gpu["capability"] == 90;
   for (std::string op : {"ag_gemm", "gemm_rs", "gemm_ar"}) {
     auto const done = flux("run " + op + " --gpu --m 200 --n 96 --k 128 --ranks 2 --bias --json");
     if (!hopper) {
