@@ -10,19 +10,11 @@
 #include <functional>
 #include <vector>
 
+#include "bench/probe/check.h"
 #include "tile/signal.h"
 
 namespace flux {
 namespace {
-
-#define CHECK(call)                                                                              \
-  do {                                                                                           \
-    auto const result = (call);                                                                  \
-    if (static_cast<int>(result) != 0) {                                                         \
-      std::printf("%s:%d: %s: error %d\n", __FILE__, __LINE__, #call, static_cast<int>(result)); \
-      std::exit(2);                                                                              \
-    }                                                                                            \
-  } while (0)
 
 constexpr int kWords = 16, kMost = 256;
 constexpr int64_t kGiveUpNs = 2'000'000'000;

@@ -25,7 +25,7 @@ class Gpu {
   virtual bool shared() const = 0;
   /// Whether the other ranks are played by memory that is not theirs: see World::mirror.
   virtual bool mirrored() const = 0;
-  /// Whether it reaches its peers across PCIe; otherwise by NVLink, or they are on the same GPU.
+  /// Whether ranks reach each other across PCIe, as their links were proved; otherwise by NVLink, or on the same GPU.
   virtual bool across_pcie() const = 0;
   /// Collective: a block a rank, zeroed, that all ranks' kernels and copies reach.
   virtual std::shared_ptr<SymmetricMemory> allocate(Bootstrap& bootstrap, int64_t bytes, Use use,

@@ -6,11 +6,11 @@
 #include <Eigen/Core>
 #include <cstdint>
 #include <cstring>
-#include <mutex>
 #include <random>
 #include <vector>
 
 #include "flux/tensor.h"
+#include "world/cuda/copy_stream.h"
 
 namespace flux::test {
 
@@ -26,38 +26,14 @@ class OnHopper : public testing::Test {
   }
 };
 
-/// A stream that is used again by the next one: each new stream takes the next hardware queue, and ranks of one GPU
-/// must not share one.
+/// A stream as operators have them for copies: it is used again by the next one.
 class OwnStream {
  public:
-  OwnStream() {
-    std::lock_guard lock(mutex());
-    if (idle().empty()) {
-      must(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
-    } else {
-      stream_ = idle().back();
-      idle().pop_back();
-    }
-  }
-  ~OwnStream() {
-    cudaStreamSynchronize(stream_);
-    std::lock_guard lock(mutex());
-    idle().push_back(stream_);
-  }
-  OwnStream(OwnStream const&) = delete;
-  operator cudaStream_t() const { return stream_; }
-  void settle() const { must(cudaStreamSynchronize(stream_)); }
+  operator cudaStream_t() const { return stream_.stream(); }
+  void settle() const { must(cudaStreamSynchronize(*this)); }
 
  private:
-  static std::mutex& mutex() {
-    static std::mutex one;
-    return one;
-  }
-  static std::vector<cudaStream_t>& idle() {
-    static std::vector<cudaStream_t> streams;
-    return streams;
-  }
-  cudaStream_t stream_ = nullptr;
+  CopyStream stream_;
 };
 
 /// bf16 or fp16 bits of a number, and back.

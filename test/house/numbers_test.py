@@ -35,6 +35,11 @@ def one(rows, **wanted):
     return found[0]
 
 
+def flux_and_none(path, **problem):
+    """The row of the fused operator, and that of one after the other."""
+    return [one(rows_of(path), method=method, **problem) for method in ("flux", "none")]
+
+
 def test_the_gemm_table():
     readme = text("README.md")
     path = re.search(r"From `(bench/results/[^`]*gemm\.json)`", readme).group(1)
@@ -54,15 +59,14 @@ def test_the_host_table():
     assert len(lines) >= 4
     for layer, m, ranks, *cells in lines:
         problem = {"workload": WORKLOADS[layer], "m": int(m), "tp": int(ranks)}
-        flux, none = (one(rows_of(path), method=method, **problem) for method in ("flux", "none"))
+        flux, none = flux_and_none(path, **problem)
         times = [flux["gemm_us"], none["total_us"], flux["total_us"]]
         assert cells == [f"{time / 1e3:.0f}" for time in times] + [f"{flux['efficiency']:.2f}"], f"{layer} m={m}"
 
 
 def of_core(path, timing, workload, m):
     """GEMM, communication, one after the other, FLUX; total / floor, E."""
-    problem = {"timing": timing, "workload": workload, "m": m}
-    flux, none = (one(rows_of(path), method=method, **problem) for method in ("flux", "none"))
+    flux, none = flux_and_none(path, timing=timing, workload=workload, m=m)
     return ([flux["gemm_us"], flux["comm_us"], none["total_us"], flux["total_us"]],
             flux["total_us"] / flux["floor_us"], flux["efficiency"])
 

@@ -121,6 +121,7 @@ class CudaGpu final : public Gpu {
     processors_ = parts == 1 ? total : std::max((total - kSpare) / parts / 2 * 2, 2);
     if (mirror == Partner::kDevice) processors_ -= kSpare;
     whole_ = processors_ == total;
+    across_pcie_ = mirror == Partner::kHost;
   }
 
   void activate() const override { check_cuda(cudaSetDevice(device_), "choosing a GPU"); }
@@ -128,18 +129,7 @@ class CudaGpu final : public Gpu {
   bool whole() const override { return whole_; }
   bool shared() const override { return parts_ > 1; }
   bool mirrored() const override { return mirror_ != Partner::kNone; }
-  bool across_pcie() const override {
-    if (mirrored()) return mirror_ == Partner::kHost;
-    int count = 0;
-    check_cuda(cudaGetDeviceCount(&count), "how many GPUs");
-    for (int peer = 0; parts_ == 1 && peer < count; ++peer) {
-      int atomics = 0;  // NVLink has them, PCIe has not
-      if (peer != device_)
-        check_cuda(cudaDeviceGetP2PAttribute(&atomics, cudaDevP2PAttrNativeAtomicSupported, device_, peer), "a link");
-      if (peer != device_ && atomics == 0) return true;
-    }
-    return false;
-  }
+  bool across_pcie() const override { return across_pcie_; }
 
   void copy(void* to, void const* from, int64_t bytes) const override {
     activate();
@@ -147,7 +137,9 @@ class CudaGpu final : public Gpu {
   }
   std::vector<LinkProof> prove_links(Bootstrap& bootstrap, double limit_seconds) override {
     if (parts_ > 1 || mirrored()) return {};
-    return flux::prove_links(bootstrap, *this, device_, limit_seconds);
+    auto links = flux::prove_links(bootstrap, *this, device_, limit_seconds);
+    across_pcie_ = cross_pcie(links);
+    return links;
   }
 
   std::shared_ptr<SymmetricMemory> allocate(Bootstrap& bootstrap, int64_t bytes, Use use,
@@ -207,7 +199,7 @@ class CudaGpu final : public Gpu {
   }
 
   int device_, parts_, processors_ = 0;
-  bool whole_ = false;
+  bool whole_ = false, across_pcie_ = false;
   Partner mirror_;
   std::shared_ptr<LateFrees> late_frees_;  // where the GPU is shared
 };

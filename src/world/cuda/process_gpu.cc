@@ -39,7 +39,7 @@ class ProcessGpu final : public Gpu {
 
   std::vector<LinkProof> prove_links(Bootstrap& bootstrap, double limit_seconds) override {
     auto links = flux::prove_links(bootstrap, *this, device_, limit_seconds);
-    across_pcie_ = std::ranges::any_of(links, [](LinkProof const& link) { return link.way == "PCIe"; });
+    across_pcie_ = cross_pcie(links);
     return links;
   }
 

@@ -1,4 +1,6 @@
 #pragma once
+#include <algorithm>
+
 #include "world/gpu.h"
 
 namespace flux {
@@ -6,5 +8,10 @@ namespace flux {
 /// Collective: every rank, on GPU `device` here, writes into every other's memory, and both look at what arrived. The
 /// list is the same on every rank; so is the Error{kDevice} where a link does not work.
 std::vector<LinkProof> prove_links(Bootstrap& bootstrap, Gpu& gpu, int device, double limit_seconds);
+
+/// Whether one of them does: the same on every rank, as plans are chosen by it.
+inline bool cross_pcie(std::vector<LinkProof> const& links) {
+  return std::ranges::any_of(links, [](LinkProof const& link) { return link.way == "PCIe"; });
+}
 
 }  // namespace flux
