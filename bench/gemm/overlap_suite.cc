@@ -24,13 +24,13 @@ namespace {
 /// The collective of GEMM+RS alone: partial sums lie here, a row's meet at its owner.
 class ScatterAlone {
  public:
-  ScatterAlone(World& world, int64_t m, int64_t n, DType dtype)
+  ScatterAlone(World& world, int64_t m, int64_t n, DType dtype, int copies)
       : m_(m),
         channel_(world.team(), fmt::format("scatter m={} n={}", m, n),
                  PartialSums::words(m, world.size(), plan(), Way::kStage),
                  PartialSums::data_bytes(m, n, dtype, world.size(), plan(), Way::kStage), plan()),
-        sums_(world.team(), m, n, 0, dtype, plan(), Way::kStage) {}
-  void* partials() const { return sums_.staged(); }
+        sums_(world.team(), m, n, 0, dtype, plan(copies), Way::kStage) {}
+  void* partials() const { return sums_.staging(); }
   void run(Tensor const& out, Stream stream) {
     Call const call = channel_.begin("", stream);
     sums_.scatter(channel_, call, m_, out, {}, stream);
@@ -39,7 +39,11 @@ class ScatterAlone {
 
  private:
   using Way = PartialSums::Way;
-  static Plan plan() { return parse_plan("fused=no buffers=1"); }
+  static Plan plan(int copies = kChosenCopies) {
+    Plan p = parse_plan("fused=no buffers=1");
+    p.copy_blocks = copies;
+    return p;
+  }
   int64_t m_;
   GpuChannel channel_;
   GpuPartialSums sums_;
@@ -66,11 +70,13 @@ class Subject {
     if (gathers) {
       AllGatherGemm::Shape const shape{p.m, p.k, p.dtype};
       gather = std::make_unique<AllGatherGemm>(world, shape, plan);
-      gather_alone = std::make_unique<AllGatherGemm>(world, shape, parse_plan("buffers=1"));
+      Plan alone = parse_plan("buffers=1");
+      alone.copy_blocks = plan.copy_blocks, alone.path = plan.path;
+      gather_alone = std::make_unique<AllGatherGemm>(world, shape, alone);
     } else {
       GemmReduceScatter::Shape const shape{p.m, p.n, p.dtype, p.k};
       scatter = std::make_unique<GemmReduceScatter>(world, shape, plan);
-      scatter_alone = std::make_unique<ScatterAlone>(world, p.m, p.n, p.dtype);
+      scatter_alone = std::make_unique<ScatterAlone>(world, p.m, p.n, p.dtype, plan.copy_blocks);
     }
     must(cudaDeviceSynchronize());
   }
@@ -171,8 +177,8 @@ class Subject {
 
 void run_problem(GemmProblem const& p, CublasLt& cublas, OverlapSuite const& options, std::mt19937& random,
                  std::vector<ResultRow>& rows) {
-  constexpr int kRank = 3;  // any: peers on both sides
-  auto world = World::mirror(kRank % p.tp, p.tp, options.partner, {{}, 10, 20});
+  int const rank = Shards{p.m, p.tp, 1}.owner(p.m / 2);  // one that owns rows, of few or many
+  auto world = World::mirror(rank, p.tp, options.partner, {{}, 10, 20});
   Subject subject(*world, p, options);
   Stream const stream = capture_stream();
   double const error = subject.error(options.checked_rows);

@@ -25,6 +25,8 @@ enum class Shots { kOneShot, kTwoShot };
 
 /// Plan::comm_rows: a shard is one communication tile.
 inline constexpr int64_t kWholeShard = INT64_MAX;
+/// Plan::copy_blocks: as suits the link and the size.
+inline constexpr int kChosenCopies = -1;
 
 /// Every choice FLUX makes for an operator, as a value: it prints in one line, and that line can be given back.
 /// The defaults are right on any machine.
@@ -37,8 +39,9 @@ struct Plan {
   int workers = 1;       ///< host engine: threads a rank
   Transport transport = Transport::kPush;
   Path path = Path::kDirect;
-  int64_t comm_rows = 0;  ///< rows of a communication tile, of AG and of route=stage; 0: the engine's choice
-  int k_slices = 1;       ///< slices of k that arrive one by one
+  int64_t comm_rows = 0;            ///< rows of a communication tile, of AG and of route=stage; 0: the engine's choice
+  int copy_blocks = kChosenCopies;  ///< GPUs: what carries rows, 0: the copy engine, else so many blocks of the GPU
+  int k_slices = 1;                 ///< slices of k that arrive one by one
   RouteKind route = RouteKind::kAuto;
   StoreKind store = StoreKind::kTensor;
   bool wide_slots = false;  ///< partial sums travel in fp32 whatever the dtype
@@ -50,8 +53,8 @@ struct Plan {
   bool operator==(Plan const&) const = default;
 };
 
-/// `fused=yes order=follow tile=auto band=auto workers=1 transport=push path=direct comm_rows=auto k_slices=1
-/// route=auto store=tensor slots=dtype shots=two buffers=2 spare=0 lane=0`
+/// `fused=yes order=follow tile=auto band=auto workers=1 transport=push path=direct comm_rows=auto copies=auto
+/// k_slices=1 route=auto store=tensor slots=dtype shots=two buffers=2 spare=0 lane=0`
 std::string to_string(Plan const& plan);
 
 /// Reads such a line; what it does not name keeps `base`'s value. Throws `Error{kInvalid}` naming the word and what is

@@ -23,12 +23,12 @@ std::vector<Transfer> copies(Gather const& g) {
   int const rank = g.rank, ranks = g.layout.shards.ranks;
   std::vector<Transfer> list;
   // One shard from rank `from` to rank `to`; `after` gives the word of ours to wait for, if any.
-  auto send = [&](int shard, int from, int to, int awaited_from, auto&& after) {
+  auto send = [&](int shard, int from, int to, int awaited_from, Rows slices_sent, auto&& after) {
     Shards const &shards = g.layout.shards, &slices = g.layout.slices;
     bool const own = shard == rank && from == rank;
     for (int64_t tile = 0; tile * g.layout.comm_rows < shards.size(shard); ++tile) {
       int64_t const first = tile * g.layout.comm_rows;
-      for (int s = 0; s < slices.ranks; ++s) {
+      for (int s = static_cast<int>(slices_sent.first); s < slices_sent.end(); ++s) {
         Transfer t;
         t.row = shards.begin(shard) + first, t.rows = std::min(g.layout.comm_rows, shards.size(shard) - first);
         t.row_bytes = slices.size(s) * g.element_bytes, t.to_stride = g.row_bytes;
@@ -43,24 +43,39 @@ std::vector<Transfer> copies(Gather const& g) {
       }
     }
   };
-  for (int i = 1; i < ranks; ++i) {
-    if (g.plan.path == Path::kRing) {  // what came from the left goes on to the right
-      int const shard = (rank - i + 1 + ranks) % ranks;
-      send(shard, rank, (rank + 1) % ranks, (rank - 1 + ranks) % ranks, [&](int64_t tile, int s) {
-        return shard == rank ? nullptr : g.words.at(rank) + g.layout.index(shard, tile, s);
-      });
-    } else if (g.plan.transport == Transport::kPush) {
-      send(rank, rank, (rank + i) % ranks, rank, [](int64_t, int) { return nullptr; });
-    } else {
-      int const source = (rank - i + ranks) % ranks;
-      send(source, source, rank, source,
-           [&](int64_t, int) { return g.readable ? const_cast<Word*>(g.readable) + source : nullptr; });
+  auto send_all = [&](Rows slices) {
+    for (int i = 1; i < ranks; ++i) {
+      if (g.plan.path == Path::kRing) {  // what came from the left goes on to the right
+        int const shard = (rank - i + 1 + ranks) % ranks;
+        send(shard, rank, (rank + 1) % ranks, (rank - 1 + ranks) % ranks, slices, [&](int64_t tile, int s) {
+          return shard == rank ? nullptr : g.words.at(rank) + g.layout.index(shard, tile, s);
+        });
+      } else if (g.plan.transport == Transport::kPush) {
+        send(rank, rank, (rank + i) % ranks, rank, slices, [](int64_t, int) { return nullptr; });
+      } else {
+        int const source = (rank - i + ranks) % ranks;
+        send(source, source, rank, source, slices,
+             [&](int64_t, int) { return g.readable ? const_cast<Word*>(g.readable) + source : nullptr; });
+      }
     }
-  }
+  };
+  // Where shards are of one piece, a tile may need all of them: what it multiplies first comes first from everybody.
+  int const slices = g.layout.slices.ranks;
+  bool const by_slice = g.layout.tiles() == 1 && g.plan.path == Path::kDirect;
+  for (int s = 0; s < (by_slice ? slices : 1); ++s) send_all(by_slice ? Rows{s, 1} : Rows{0, slices});
   return list;
 }
 
 std::vector<Transfer> pushes_of_others(Gather const& g) {
+  if (g.plan.path == Path::kRing) {  // the left neighbour's, from its buffer
+    Gather left = g;
+    left.rank = (g.rank + g.layout.shards.ranks - 1) % g.layout.shards.ranks;
+    left.own = g.buffers.at(left.rank) + g.layout.shards.begin(left.rank) * g.row_bytes;
+    left.own_stride = g.row_bytes;
+    std::vector<Transfer> list = copies(left);
+    for (Transfer& t : list) t.after = nullptr;
+    return list;
+  }
   // A pull makes the same transfers, only by another hand.
   Gather pull = g;
   pull.plan.path = Path::kDirect, pull.plan.transport = Transport::kPull, pull.readable = nullptr;

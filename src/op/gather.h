@@ -27,7 +27,8 @@ struct Gather {
 
 /// Every copy of this rank, in the order in which its receivers want them.
 std::vector<Transfer> copies(Gather const& gather);
-/// What the others would push to this rank, in the order of arrival, read from their buffers: for a mirror.
+/// What the others would push to this rank, in the order of arrival, read from their buffers, on a ring from the left
+/// neighbour's: for a mirror.
 std::vector<Transfer> pushes_of_others(Gather const& gather);
 
 }  // namespace flux

@@ -95,6 +95,20 @@ std::vector<Knob> const& knobs() {
          if (text == "shard") return p.comm_rows = kWholeShard, true;
          return read_number(text, 1, int64_t{1} << 40, p.comm_rows);
        }},
+      {"copies", "auto, engine, or 1 to 32 blocks",
+       [](Plan const& p) {
+         return p.copy_blocks == kChosenCopies ? std::string("auto")
+                : p.copy_blocks == 0           ? std::string("engine")
+                                               : fmt::format("{}", p.copy_blocks);
+       },
+       [](Plan& p, std::string_view text) {
+         if (text == "auto") return p.copy_blocks = kChosenCopies, true;
+         if (text == "engine") return p.copy_blocks = 0, true;
+         int64_t blocks = 0;
+         if (!read_number(text, 1, 32, blocks)) return false;
+         p.copy_blocks = static_cast<int>(blocks);
+         return true;
+       }},
       number("k_slices", "1 to 64", 1, 64, &Plan::k_slices),
       choice<RouteKind>("route", "auto, push, stage, sum, ring", &Plan::route,
                         {{"auto", RouteKind::kAuto},

@@ -10,25 +10,9 @@
 #include <vector>
 
 #include "flux/world.h"
-#include "tile/signal.h"
+#include "world/transfer.h"
 
 namespace flux {
-
-/// `rows` rows of `row_bytes` bytes. `to == nullptr`: the data is there already and only the link's time and the word
-/// remain.
-struct Transfer {
-  Word* after = nullptr;  // wait for this word of ours first
-  Word goal = 0;          // its value, and that of `set`
-  bool clear_after = false;
-  Awaited awaited = Awaited::kNothing;  // what `after` stands for, and whose act it is
-  int awaited_from = 0;
-  int peer = -1;    // where the rows arrive, -1: here
-  int64_t row = 0;  // global row, for the timeline and for errors
-  std::byte* to = nullptr;
-  std::byte const* from = nullptr;
-  int64_t rows = 0, row_bytes = 0, to_stride = 0, from_stride = 0;  // strides in bytes
-  Word* set = nullptr;
-};
 
 /// The time a rank's declared link is taken. All copy engines of a rank share it, as they would share the wire.
 class LinkClock {

@@ -12,6 +12,7 @@
 namespace flux {
 namespace {
 
+constexpr int kSlices = 4;                 // of k, where one tile needs rows of all ranks: it multiplies what has come
 constexpr int kSliceUnit = sm90::kBlockK;  // the loader asks the gate once a slice of k, in whole k steps
 
 class GpuGather final : public GatherOperator {
@@ -23,6 +24,9 @@ class GpuGather final : public GatherOperator {
                 most_arrival_words(s.max_m, s.k, team.size(), kSliceUnit, smallest(p)) + team.size(),
                 s.max_m * s.k * size_of(s.dtype), p) {
     require(s.k % 8 == 0, "k is {}; on GPUs it is a multiple of 8", s.k);
+    require(p.path == Path::kDirect || p.transport == Transport::kPush,
+            "path=ring on GPUs is a push to the right neighbour; use transport=push");
+    blocks_to_copy(p, 0, p.path == Path::kRing, *team.gpu());  // refuses now what it would refuse in a call
     prepare_tiles(plan, s.dtype);
   }
 
@@ -36,6 +40,7 @@ class GpuGather final : public GatherOperator {
   /// Of the communication tiles that a call may choose.
   static Plan smallest(Plan p) {
     if (p.comm_rows == 0) p.comm_rows = 64;
+    p.k_slices = std::max(p.k_slices, kSlices);
     return p;
   }
   std::vector<Transfer> others(Gather const& gather, Way const& way) const;
@@ -55,13 +60,14 @@ struct GpuGather::Way {
   Call call = {};
   bool in_place = false;   // rows are read at their owners
   bool own_apart = false;  // our own rows are read from x
+  int copying = 0;         // blocks that carry rows; 0: the copy engine does
   Word* readable() const { return words.at(rank) + layout.size(); }
 };
 
 sm90::Launch GpuGather::launch_of(Linear const& linear, Tiles const& tiles, Way const& way, Tensor const& x) const {
   Shards const& shards = way.layout.shards;
   sm90::Launch l;
-  l.config = tiles.row, l.blocks = gemm_blocks(plan, *team.gpu());
+  l.config = tiles.row, l.blocks = gemm_blocks(plan, *team.gpu(), plan.fused ? way.copying : 0);
   l.weight = linear.weight, l.layout = linear.layout, l.bias = linear.bias;
   l.activation = linear.activation, l.gated = linear.gated;
   l.a_stride = shape.k, l.c_stride = packed(linear.out).stride, l.store = plan.store;
@@ -115,22 +121,27 @@ void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears,
   int64_t const to_tile = rows_to_tile(m, now.comm_rows, *team.gpu());
   std::vector<Tiles> tiles;  // of each weight
   int tallest = 0;
+  int64_t const piece_bytes = now.comm_rows * shape.k * size_of(shape.dtype);
+  int copying = 0;
+  if (plan.transport != Transport::kRemote)
+    copying = blocks_to_copy(plan, piece_bytes, plan.path == Path::kRing, *team.gpu());
   for (Linear const& l : linears) {
     require_on_gpu("the weight", l.weight), require_on_gpu("the output", l.out), require_on_gpu("the bias", l.bias);
     require(!l.up, "on GPUs gate and up are one weight, gate first; two were given");
     bool const out_in = l.layout == WeightLayout::kOutIn;
     int64_t const n = out_in ? l.weight.rows : l.weight.columns;
-    tiles.push_back(choose_tiles(plan, to_tile, n, shape.k, l.layout, l.gated, *team.gpu()));
+    tiles.push_back(choose_tiles(plan, to_tile, n, shape.k, l.layout, l.gated,
+                                 gemm_processors(plan, *team.gpu(), plan.fused ? copying : 0)));
     tallest = std::max(tallest, tiles.back().config().tile_m());
   }
-  require(plan.path == Path::kDirect, "path=ring is not there on GPUs yet; use path=direct");
-
+  if (copying > 0 && plan.k_slices == 1 && m <= tallest) now.k_slices = kSlices;
   if (plan.comm_rows == 0 && !tiles.empty()) now.comm_rows = tiles[0].rounded(now.comm_rows);
   Way way{m, team.rank(), arrival_words(m, shape.k, team.size(), kSliceUnit, now)};
   if (recording) recording->begin(channel, stream);
   way.call = channel.begin(fmt::format("m={} rows={}", m, way.layout.comm_rows), stream);
   way.buffer = channel.data(way.call), way.words = channel.words(way.call);
   way.in_place = plan.transport == Transport::kRemote;
+  way.copying = copying;
   int const rank = way.rank, ranks = team.size();
   Shards const& shards = way.layout.shards;
   CallWords const call_words = channel.words_of(way.call);
@@ -159,13 +170,18 @@ void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears,
     for (int p = 0; p < ranks; ++p) readable.base[p] = way.words.at(p) + way.layout.size();
     enqueue_readable(call_words, readable, stream);
   }
-  if (channel.mirrored()) channel.replay(others(gather, way));
+  std::vector<Transfer> theirs;
+  if (channel.mirrored()) theirs = others(gather, way);
+  if (way.copying == 0 || !pushes) channel.replay(theirs), theirs.clear();
   // A pull's copies wait in a kernel that ends before the GEMM begins: a wait in their own stream would block every
   // other stream where CUDA_DEVICE_MAX_CONNECTIONS is 1.
   if (plan.transport == Transport::kPull) enqueue_wait(call_words, {{}, way.readable()}, stream);
   if (!way.in_place) {
     channel.copies().fork(stream);
-    channel.copies().enqueue(copies(gather));
+    if (way.copying == 0)
+      channel.copies().enqueue(copies(gather));
+    else
+      channel.copy_by_blocks(copies(gather), theirs, way.copying, shape.dtype, way.call.watch);
   }
   if (!plan.fused) enqueue_wait(call_words, inputs, stream);
   for (size_t i = 0; i < linears.size(); ++i) {

@@ -6,7 +6,8 @@ namespace flux {
 
 GpuChannel::GpuChannel(Team& team, std::string_view description, int64_t words, int64_t data_bytes, Plan const& plan)
     : Channel(team, description, words, data_bytes, plan) {
-  prepare_calls();
+  prepare_calls(), prepare_copies_by_blocks();
+  counts_ = team.gpu()->allocate(2 * kCopyCounts * sizeof(Word));
   if (team.gpu()->mirrored()) replay_ = std::make_unique<CopyStream>();
   for (int b = 0; b < buffers(); ++b)
     for (int p = 0; p < team.size(); ++p) write_now(credits({b, 0, {}}).at(team.rank()) + p, kGranted);
@@ -28,7 +29,18 @@ Call GpuChannel::begin(std::string_view sizes, Stream stream) {
   return call;
 }
 
-void GpuChannel::replay(std::span<Transfer const> transfers) { replay_->enqueue(transfers); }
+void GpuChannel::replay(std::span<Transfer const> transfers) {
+  if (!transfers.empty()) replay_->enqueue(transfers);
+}
+
+void GpuChannel::copy_by_blocks(std::span<Transfer const> ours, std::span<Transfer const> theirs, int blocks,
+                                DType dtype, Watch const& watch) {
+  Word* const counts = reinterpret_cast<Word*>(counts_.get());
+  BlockCopies const lists[] = {{ours, counts}, {theirs, counts + kCopyCounts}};
+  copies_.enqueue_timed(ours, [&] {
+    flux::copy_by_blocks({lists, theirs.empty() ? size_t{1} : size_t{2}}, blocks, dtype, watch, copies_.stream());
+  });
+}
 
 void GpuChannel::finish(Call const& call, Inputs const& inputs, Stream stream) {
   if (mirrored()) replay_->join(stream);

@@ -2,6 +2,7 @@
 // Calls on GPUs: nobody waits on the host. A kernel begins the call, a kernel ends it; everything between is in the
 // caller's stream or in a stream of copies forked from it.
 #include "kernel/call.h"
+#include "kernel/copy_rows.h"
 #include "op/channel.h"
 #include "world/cuda/copy_stream.h"
 
@@ -18,6 +19,10 @@ class GpuChannel final : public Channel {
   void finish(Call const& call, Inputs const& inputs, Stream stream);
 
   CopyStream& copies() { return copies_; }
+  /// Blocks of the GPU perform `ours` beside the caller's stream, as copies() does, and with as many more, in a mirror,
+  /// `theirs`: what the ranks that are left out send. A transfer that adds is of `dtype`.
+  void copy_by_blocks(std::span<Transfer const> ours, std::span<Transfer const> theirs, int blocks, DType dtype,
+                      Watch const& watch);
 
   /// Keeps the times of the copies that go and, in a mirror, of those that come; null: no more.
   void record(std::vector<TimedCopy>* out, std::vector<TimedCopy>* in) {
@@ -34,6 +39,7 @@ class GpuChannel final : public Channel {
 
  private:
   CopyStream copies_;
+  std::shared_ptr<std::byte> counts_;   // of copies by blocks: one list of ours, one of theirs
   std::unique_ptr<CopyStream> replay_;  // of a mirror
 };
 

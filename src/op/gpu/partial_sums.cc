@@ -12,10 +12,10 @@ GpuPartialSums::GpuPartialSums(Team& team, int64_t max_m, int64_t n, int64_t k, 
   require(way != Way::kSum || !team.gpu()->mirrored(), "route=sum has no mirror: a replay cannot add; use route=push");
   require(way != Way::kSum || plan.store != StoreKind::kVector,
           "route=sum has no store=vector: vectors do not add; use store=tensor or store=bulk");
-  require(way != Way::kRing, "route=ring is not there on GPUs yet; use route=push or route=stage");
+  blocks_to_copy(plan, 0, way == Way::kRing, *team.gpu());  // refuses now what it would refuse in a call
   int64_t const words = PartialSums::words(max_m, team.size(), plan, way);
   counts_ = team.gpu()->allocate(words * sizeof(Word));
-  if (way == Way::kStage) {
+  if (staged()) {
     staging_ = team.gpu()->allocate(max_m * n * size_of(dtype));
     departed_ = team.gpu()->allocate(team.size() * words * sizeof(Word));
   }
@@ -23,26 +23,31 @@ GpuPartialSums::GpuPartialSums(Team& team, int64_t max_m, int64_t n, int64_t k, 
   prepare_slot_sum();
 }
 
-// They wait for partial sums, so where others share the GPU they leave room as GEMMs do. Otherwise as many as hide each
-// other's memory latency.
-int GpuPartialSums::sum_blocks() const {
+// They wait for partial sums, so where others share the GPU they leave room as GEMMs do, and where blocks have still to
+// carry partials, room for those: beside one block of sums a processor has room for a block that copies, and however
+// unevenly as many blocks as processors are spread, half the processors have no more than one. Otherwise as many as
+// hide each other's memory latency.
+int GpuPartialSums::sum_blocks(int copying) const {
   int const most = gemm_blocks(plan_, *team_.gpu());
-  return most > 0 ? most : 4 * team_.gpu()->processors();
+  return most > 0 ? most : (copying > 0 ? 1 : 4) * team_.gpu()->processors();
 }
 
 Tiles GpuPartialSums::tiles(int64_t m, WeightLayout layout) const {
   // All ranks take the same tile, whatever their own part of k: the words count its bands.
   int64_t const k = k_ > 0 ? (k_ + team_.size() - 1) / team_.size() : 4096;
   Gpu const& gpu = *team_.gpu();
-  auto choose = [&](int64_t rows) { return choose_tiles(plan_, rows, n_, k, layout, false, gpu); };
-  Tiles all = choose(m);
-  if (way_ != Way::kStage || !gpu.across_pcie()) return all;
   int64_t const at_once = rows_at_once(plan_, m, team_.size(), n_ * size_of(dtype_), gpu);
-  Tiles const piece = choose(at_once);
-  // What copies hide is all but the first piece. Each costs some 10 us between two others, the rest of the call 20 more
-  // than one after the other (bench/results, gemm_rs over pcie), at some 1.7 GHz.
+  int const copying = staged() ? blocks_to_copy(plan_, at_once * n_ * size_of(dtype_), way_ == Way::kRing, gpu) : 0;
+  auto choose = [&](int64_t rows, int beside) {
+    return choose_tiles(plan_, rows, n_, k, layout, false, gemm_processors(plan_, gpu, beside));
+  };
+  Tiles all = choose(m, 0);
+  if (way_ != Way::kStage || !gpu.across_pcie()) return plan_.fused && copying > 0 ? choose(m, copying) : all;
+  Tiles const piece = choose(at_once, copying);
+  // What copies hide is all but the first piece. Each costs a copy engine some 10 us between two others, the rest of
+  // the call 20 more than one after the other (bench/results, gemm_rs over pcie), at some 1.7 GHz.
   int64_t const copies = m / std::max<int64_t>(at_once, 1) * (team_.size() - 1) / team_.size();
-  double const lost = 1700. * (20 + 10 * static_cast<double>(copies));
+  double const lost = 1700. * (20 + (copying == 0 ? 10 * static_cast<double>(copies) : 0));
   if (plan_.route != RouteKind::kAuto || piece.cycles == 0 || all.cycles - piece.cycles > lost) return piece;
   all.fused = false;
   return all;
@@ -66,10 +71,13 @@ GpuPartialSums::Traffic GpuPartialSums::traffic(GpuChannel& channel, Call const&
     now.comm_rows = fused_tiles->rounded(at_once);
   int const whole = static_cast<int>(std::max<int64_t>(m, 1));
   t.bands = PartialSums::bands(m, t.ranks, fused_tiles ? fused_tiles->config().tile_m() : whole, way_, now);
+  t.bands.tiling = Tiling::kAcross;  // blocks relay bands one by one, so a tile may hold two
   t.slot_rows = way_ == Way::kBroadcast ? m : t.bands.shards.largest();
   t.row_bytes = n_ * size_of(dtype_);
   t.slots = channel.data(call), t.words = channel.words(call), t.staging = staging_.get();
-  if (fused_tiles && way_ == Way::kStage) t.departed = reinterpret_cast<Word*>(departed_.get());
+  if (fused_tiles && staged()) t.departed = reinterpret_cast<Word*>(departed_.get());
+  int64_t const piece = std::min(t.bands.height(), t.bands.shards.largest()) * t.row_bytes;
+  if (staged()) t.copying = blocks_to_copy(plan_, piece, way_ == Way::kRing, *team_.gpu());
   return t;
 }
 
@@ -82,17 +90,18 @@ void GpuPartialSums::run(GpuChannel& channel, Call const& call, Tiles const& til
   Traffic const t = traffic(channel, call, m, fused ? &tiles : nullptr);
 
   sm90::Launch l;
-  l.config = tiles.row, l.blocks = gemm_blocks(plan_, *team_.gpu());
+  l.config = tiles.row, l.blocks = gemm_blocks(plan_, *team_.gpu(), fused ? t.copying : 0);
   l.a.base[rank] = x.data, l.a_stride = packed(x).stride;
   l.weight = weight, l.layout = layout;
   for (int p = 0; p < ranks; ++p) l.c.base[p] = t.slots.at(p);
   l.c_stride = n_, l.store = plan_.store;
-  Order const order = fused && plan_.in_order && way_ != Way::kBroadcast ? Order::kRotated : Order::kNaive;
+  Order const order = !fused || !plan_.in_order || way_ == Way::kBroadcast ? Order::kNaive
+                      : way_ == Way::kRing                                 ? Order::kRelay
+                                                                           : Order::kRotated;
   // Staged, an owner's tile rows are finished band by band; stored at their owners, low shards go side by side.
-  bool const staged = way_ == Way::kStage;
-  l.order = arrange(order, Tiling::kAcross, t.bands.shards, tiles.config().tile_m(), sm90::tiles_n(tiles.config(), n_),
-                    staged ? tiles.band_within(t.bands.height()) : tiles.band, way_ == Way::kBroadcast ? 0 : rank,
-                    staged ? 0 : tiles.band);
+  l.order = arrange(order, t.bands.tiling, t.bands.shards, tiles.config().tile_m(), sm90::tiles_n(tiles.config(), n_),
+                    staged() ? tiles.band_within(t.bands.height()) : tiles.band, way_ == Way::kBroadcast ? 0 : rank,
+                    staged() ? 0 : tiles.band);
   l.gate = Open{rank, l.k()};
   Announcer announcer{t.bands, sm90::announcements(tiles.config(), n_), reinterpret_cast<Word*>(counts_.get()), t.words,
                       call.digest};
@@ -104,7 +113,7 @@ void GpuPartialSums::run(GpuChannel& channel, Call const& call, Tiles const& til
     case Way::kStage:
       l.c.base[rank] = staging_.get();
       for (int p = 0; t.departed && p < ranks; ++p)
-        if (p != rank) announcer.words.base[p] = t.departed + p * t.each();
+        if (p != rank || way_ == Way::kRing) announcer.words.base[p] = t.departed + p * t.each();
       if (fused)
         l.route = Stage{rank, announcer};
       else
@@ -116,7 +125,7 @@ void GpuPartialSums::run(GpuChannel& channel, Call const& call, Tiles const& til
   sm90::launch(l, stream);
   if (!fused) return scatter(channel, call, m, out, epilogue, stream);
   // Behind the kernel in every queue: with CUDA_DEVICE_MAX_CONNECTIONS=1 these waits block whatever comes after them.
-  if (way_ == Way::kStage) send_staged(channel, t, stream);
+  if (staged()) send_staged(channel, call, t, stream);
   add_up(channel, call, t, out, epilogue, stream);
 }
 
@@ -124,15 +133,18 @@ void GpuPartialSums::scatter(GpuChannel& channel, Call const& call, int64_t m, T
                              SumEpilogue const& epilogue, Stream stream) {
   Traffic const t = traffic(channel, call, m, nullptr);
   channel.copies().fork(stream);
-  send_staged(channel, t, stream);
+  send_staged(channel, call, t, stream);
   add_up(channel, call, t, out, epilogue, stream);
 }
 
-void GpuPartialSums::send_staged(GpuChannel& channel, Traffic const& t, Stream stream) const {
-  std::vector<Transfer> ours = copies(t);
+void GpuPartialSums::send_staged(GpuChannel& channel, Call const& call, Traffic const& t, Stream stream) const {
+  std::vector<Transfer> ours = way_ == Way::kRing ? relays(t, t.rank) : copies(t);
   for (Transfer& copy : ours) copy.clear_after = false;  // all at once, below: each stream write costs some 5 us
-  if (channel.mirrored())
-    send_in_lock_step(channel, ours, others(t));
+  if (t.copying > 0)
+    channel.copy_by_blocks(ours, channel.mirrored() ? others(t) : std::vector<Transfer>{}, t.copying, dtype_,
+                           call.watch);
+  else if (channel.mirrored())
+    send_in_lock_step(channel, t, ours, others(t));
   else
     channel.copies().enqueue(ours);
   // Our own words are set by the kernel, if it is the one that stores them.
@@ -144,48 +156,90 @@ void GpuPartialSums::send_staged(GpuChannel& channel, Traffic const& t, Stream s
   }
 }
 
-// In a mirror: a peer at distance i stores its band for us when we store ours for the rank at distance i, and its copy
-// leaves when ours does.
-void GpuPartialSums::send_in_lock_step(GpuChannel& channel, std::span<Transfer const> ours,
+/// What `rank` passes on around the ring: a band's partials begin behind its owner, each rank adds its own to what came
+/// from the left, and the owner adds the last.
+std::vector<Transfer> GpuPartialSums::relays(Traffic const& d, int rank) {
+  int const left = (rank + d.ranks - 1) % d.ranks, right = (rank + 1) % d.ranks;
+  std::vector<Transfer> list;
+  for (int i = 1; i < d.ranks; ++i) {
+    int const owner = (rank - i + d.ranks) % d.ranks;
+    for (int b = 0; b < d.bands.count(owner); ++b) {
+      Place const band = d.bands.place(owner, b);
+      Transfer t;
+      t.after = d.departed + owner * d.each() + d.bands.index(rank, b), t.goal = d.goal;
+      t.awaited = Awaited::kPartial, t.awaited_from = left, t.peer = right;
+      t.row = d.bands.shards.begin(owner) + band.row, t.rows = band.rows;
+      t.row_bytes = t.to_stride = t.from_stride = d.row_bytes;
+      int64_t const at = t.row * d.row_bytes, word = d.bands.index(owner, b);
+      t.from = d.staging + at, t.to = d.slots.at(right) + at, t.set = d.words.at(right) + word;
+      if (i > 1) t.add = d.slots.at(rank) + at, t.add_after = d.words.at(rank) + word;
+      list.push_back(t);
+    }
+  }
+  return list;
+}
+
+// In a mirror: a peer at distance i stores its bands for us when we store ours for the rank at distance i, and its
+// copies leave when ours do. Owners may have more bands than we have, or fewer: they go side by side as far as they
+// get.
+void GpuPartialSums::send_in_lock_step(GpuChannel& channel, Traffic const& t, std::span<Transfer const> ours,
                                        std::span<Transfer const> theirs) {
-  for (size_t i = 0; i < std::max(ours.size(), theirs.size()); ++i) {
-    if (i < ours.size()) {
-      Transfer departs, copy = ours[i];
+  int const each = t.bands.count(t.rank);  // of theirs, from every distance
+  for (int i = 1; i < t.ranks; ++i) {
+    int const mine = t.bands.count((t.rank + i) % t.ranks);
+    int sent = 0;  // of theirs
+    for (int b = 0; b < mine; ++b, ours = ours.subspan(1)) {
+      Transfer departs, copy = ours.front();
       departs.after = copy.after, departs.goal = copy.goal;
       copy.after = nullptr;
       channel.copies().enqueue({&departs, 1});
       channel.replay_after_copies();
       channel.copies().enqueue({&copy, 1});
+      for (; sent < each && sent * mine < (b + 1) * each; ++sent, theirs = theirs.subspan(1))
+        channel.replay(theirs.first(1));
     }
-    if (i < theirs.size()) channel.replay({&theirs[i], 1});
+    for (; sent < each; ++sent, theirs = theirs.subspan(1)) channel.replay(theirs.first(1));
   }
 }
 
 void GpuPartialSums::add_up(GpuChannel& channel, Call const& call, Traffic const& t, Tensor const& out,
                             SumEpilogue const& epilogue, Stream stream) const {
-  if (channel.mirrored() && way_ != Way::kStage) channel.replay(others(t));
+  if (channel.mirrored() && !staged()) channel.replay(others(t));
   SlotSum sum = summed(out, epilogue);
   sum.bands = t.bands, sum.owner = way_ == Way::kBroadcast ? 0 : t.rank, sum.sources = t.ranks;
   sum.words = t.words.at(t.rank), sum.goal = t.goal, sum.watch = call.watch;
   sum.slots = t.slots.at(t.rank), sum.slot_rows = t.slot_rows, sum.parts = way_ == Way::kSum ? 1 : t.ranks;
-  if (way_ == Way::kStage) {
-    sum.own = t.staging + t.bands.shards.begin(t.rank) * t.row_bytes;
-    sum.own_part = t.rank;
+  int64_t const first = t.bands.shards.begin(t.rank) * t.row_bytes;
+  if (staged()) sum.own = t.staging + first, sum.own_part = t.rank;
+  if (way_ == Way::kRing) {  // what came from the left, and ours
+    sum.parts = std::min(t.ranks, 2), sum.own_part = sum.parts - 1, sum.sources = sum.parts - 1;
+    sum.slots = t.slots.at(t.rank) + first, sum.words = t.words.at(t.rank) + t.bands.index(t.rank, 0);
   }
   if (recording_) recording_->begin_part(SpanKind::kSum, stream);
-  sum_slots(sum, sum_blocks(), stream);
+  sum_slots(sum, sum_blocks(t.copying), stream);
   if (recording_) recording_->end_part(stream);
   if (way_ == Way::kSum)  // the next call adds to zeros again
     enqueue_zeros(t.slots.at(t.rank), t.bands.shards.size(t.rank) * t.row_bytes, stream);
-  if (way_ == Way::kStage) channel.copies().join(stream);
+  if (staged()) channel.copies().join(stream);
 }
 
 /// In a mirror: the partials of the others, read from their own slots, in the order of ours. Where tiles are stored at
-/// their owners, a peer's tiles for us are finished with ours at the same distance: its bands come when those have
-/// gone.
+/// their owners, or blocks carry them, a peer's tiles for us are finished with ours at the same distance: its bands
+/// come when those have gone, or can go.
 std::vector<Transfer> GpuPartialSums::others(Traffic const& d) const {
-  int const owner = d.way == Way::kBroadcast ? 0 : d.rank;
   std::vector<Transfer> list;
+  if (way_ == Way::kRing) {  // the left neighbour's relays
+    int const left = (d.rank + d.ranks - 1) % d.ranks;
+    for (Transfer t : relays(d, left)) {
+      t.from = d.slots.at(left) + t.row * d.row_bytes, t.add = nullptr, t.add_after = nullptr;
+      int const hop = (left - d.bands.shards.owner(t.row) + d.ranks) % d.ranks,
+                ours = (d.rank - hop + d.ranks) % d.ranks;
+      t.after = d.bands.count(ours) > 0 ? d.departed + ours * d.each() + d.bands.index(d.rank, 0) : nullptr;
+      list.push_back(t);
+    }
+    return list;
+  }
+  int const owner = d.way == Way::kBroadcast ? 0 : d.rank;
   for (int i = 1; i < d.ranks; ++i) {
     int const source = (d.rank - i + d.ranks) % d.ranks, to = (d.rank + i) % d.ranks;
     int const theirs = d.bands.count(d.way == Way::kBroadcast ? 0 : to);
@@ -194,6 +248,8 @@ std::vector<Transfer> GpuPartialSums::others(Traffic const& d) const {
       Transfer t;
       if (d.way != Way::kStage && b < theirs)
         t.after = d.words.at(to) + d.bands.index(d.rank, b), t.clear_after = to != d.rank;
+      else if (d.copying > 0 && d.departed && b < theirs)
+        t.after = d.departed + to * d.each() + d.bands.index(d.rank, b);
       t.goal = d.goal;
       int64_t const at = (source * d.slot_rows + band.row) * d.row_bytes;
       t.from = d.slots.at(source) + at, t.to = d.slots.at(d.rank) + at;
@@ -219,7 +275,7 @@ void GpuPartialSums::finish_rows(Call const& call, Tensor const& rows, Tensor co
   sum.watch = call.watch;
   sum.bands = {{rows.rows, 1, 1}, static_cast<int>(std::max<int64_t>(rows.rows, 1))};
   sum.slots = rows.data, sum.slot_rows = rows.rows;
-  sum_slots(sum, sum_blocks(), stream);
+  sum_slots(sum, sum_blocks(0), stream);
 }
 
 }  // namespace flux

@@ -26,10 +26,12 @@ class GpuPartialSums {
   }
   GpuRecording* recording() const { return recording_.get(); }
 
-  /// The second half alone, as run() does it where the plan is not fused: partial sums of all rows lie in staged().
+  /// The second half alone, as run() does it where the plan is not fused: partial sums of all rows lie in staging().
   void scatter(GpuChannel& channel, Call const& call, int64_t m, Tensor const& out, SumEpilogue const& epilogue,
                Stream stream);
-  std::byte* staged() const { return staging_.get(); }  ///< [max_m, n]; of plans that are not fused, and of route=stage
+  std::byte* staging() const {
+    return staging_.get();
+  }  ///< [max_m, n]; of plans that are not fused, and of route=stage
 
   /// Enqueues y = rows + bias + residual, and normed, for rows that are whole already.
   void finish_rows(Call const& call, Tensor const& rows, Tensor const& out, SumEpilogue const& epilogue,
@@ -41,15 +43,21 @@ class GpuPartialSums {
   static void require_operands(Tensor const& x, Tensor const& weight, Tensor const& out, SumEpilogue const& epilogue);
 
  private:
-  using Traffic = Departures;
+  struct Traffic : Departures {
+    int copying = 0;  // blocks that carry partials; 0: the copy engine does
+  };
   Traffic traffic(GpuChannel& channel, Call const& call, int64_t m, Tiles const* fused_tiles) const;
-  void send_staged(GpuChannel& channel, Traffic const& traffic, Stream stream) const;
-  static void send_in_lock_step(GpuChannel& channel, std::span<Transfer const> ours, std::span<Transfer const> theirs);
+  void send_staged(GpuChannel& channel, Call const& call, Traffic const& traffic, Stream stream) const;
+  static void send_in_lock_step(GpuChannel& channel, Traffic const& traffic, std::span<Transfer const> ours,
+                                std::span<Transfer const> theirs);
   void add_up(GpuChannel& channel, Call const& call, Traffic const& traffic, Tensor const& out,
               SumEpilogue const& epilogue, Stream stream) const;
   std::vector<Transfer> others(Traffic const& traffic) const;
+  static std::vector<Transfer> relays(Traffic const& traffic, int rank);
   static SlotSum summed(Tensor const& out, SumEpilogue const& epilogue);
-  int sum_blocks() const;
+  int sum_blocks(int copying) const;
+  /// Whether partials are stored here first and carried to other ranks by something else.
+  bool staged() const { return way_ == Way::kStage || way_ == Way::kRing; }
 
   Team& team_;
   int64_t n_, k_;
@@ -57,8 +65,8 @@ class GpuPartialSums {
   Plan plan_;
   Way way_;
   std::shared_ptr<std::byte> counts_;    // tiles stored of each band of each owner
-  std::shared_ptr<std::byte> staging_;   // Stage: our partials of all rows
-  std::shared_ptr<std::byte> departed_;  // Stage: words that the copies wait for
+  std::shared_ptr<std::byte> staging_;   // staged: our partials of all rows
+  std::shared_ptr<std::byte> departed_;  // staged: words that the copies wait for
   std::unique_ptr<GpuRecording> recording_;
 };
 

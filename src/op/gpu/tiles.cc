@@ -10,9 +10,9 @@
 
 namespace flux {
 
-Tiles choose_tiles(Plan const& plan, int64_t m, int64_t n, int64_t k, WeightLayout layout, bool gated, Gpu const& gpu) {
+Tiles choose_tiles(Plan const& plan, int64_t m, int64_t n, int64_t k, WeightLayout layout, bool gated, int processors) {
   if (plan.block_m == 0) {
-    sm90::Choice const choice = sm90::choose(m, n, k, layout, gated, gpu.processors());
+    sm90::Choice const choice = sm90::choose(m, n, k, layout, gated, processors);
     return {choice.row, plan.band > 0 ? plan.band : choice.band, choice.cost};
   }
   std::string known;
@@ -36,9 +36,21 @@ int64_t rows_at_once(Plan const& plan, int64_t m, int ranks, int64_t row_bytes, 
   return (shard + pieces - 1) / pieces;
 }
 
-int gemm_blocks(Plan const& plan, Gpu const& gpu) {
-  if (gpu.whole() && plan.spare == 0) return 0;
-  return std::max((gpu.processors() - plan.spare) / 2 * 2, 2);  // whole clusters
+constexpr int64_t kSmallPiece = 1 << 20;
+
+int blocks_to_copy(Plan const& plan, int64_t piece_bytes, bool around, Gpu const& gpu) {
+  require(!around || plan.copy_blocks != 0, "around a ring blocks of the GPU relay; use copies=auto or a number");
+  if (plan.copy_blocks != kChosenCopies) return plan.copy_blocks;
+  if (!gpu.whole()) return around ? 1 : 0;
+  // Across PCIe 8 blocks carry pieces of 0.2 MiB in half the copy engine's time, pieces of 1.5 MiB no faster
+  // (docs/results.md). On NVLink this is an estimate: 7 us a copy.
+  return around || piece_bytes <= kSmallPiece ? 8 : 0;
+}
+
+int gemm_blocks(Plan const& plan, Gpu const& gpu, int copying) {
+  int const free = std::max(plan.spare, copying * (gpu.mirrored() ? 2 : 1));  // in a mirror those of the others too
+  if (gpu.whole() && free == 0) return 0;
+  return std::max((gpu.processors() - free) / 2 * 2, 2);  // whole clusters
 }
 
 void prepare_tiles(Plan const& plan, DType dtype) {

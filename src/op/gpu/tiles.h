@@ -22,9 +22,9 @@ struct Tiles {
   int64_t rounded(int64_t rows) const { return (rows + config().tile_m() - 1) / config().tile_m() * config().tile_m(); }
 };
 
-/// The plan's tile, or the cheapest for m x n x k on this GPU. `n` counts gate and up where gated. Throws
+/// The plan's tile, or the cheapest for m x n x k on so many processors. `n` counts gate and up where gated. Throws
 /// Error{kUnsupported} for a tile that is not in the table.
-Tiles choose_tiles(Plan const& plan, int64_t m, int64_t n, int64_t k, WeightLayout layout, bool gated, Gpu const& gpu);
+Tiles choose_tiles(Plan const& plan, int64_t m, int64_t n, int64_t k, WeightLayout layout, bool gated, int processors);
 
 /// Rows of m that come or go together, as the plan says; where it leaves that open, a shard, which PCIe carries in
 /// pieces of some 12 MiB: what is multiplied behind the last arrival, or before the first departure, is not hidden, but
@@ -34,9 +34,18 @@ int64_t rows_at_once(Plan const& plan, int64_t m, int ranks, int64_t row_bytes, 
 /// For how many rows tiles are chosen: all, or those at once where PCIe lets the GEMM go on no faster.
 inline int64_t rows_to_tile(int64_t m, int64_t at_once, Gpu const& gpu) { return gpu.across_pcie() ? at_once : m; }
 
-/// The most blocks of a GEMM, 0: as many as the GPU holds. A shared GPU, and one where operators run side by side, has
-/// room for others: what begins a call must never wait for a GEMM that waits.
-int gemm_blocks(Plan const& plan, Gpu const& gpu);
+/// What carries pieces of `piece_bytes`: 0, the copy engine, or so many blocks of the GPU, which alone relay `around` a
+/// ring. Throws Error{kInvalid} where the plan has the copy engine do that.
+int blocks_to_copy(Plan const& plan, int64_t piece_bytes, bool around, Gpu const& gpu);
+
+/// The most blocks of a GEMM beside `copying` blocks that copy, 0: as many as the GPU holds. A shared GPU, and one
+/// where operators run side by side, has room for others: what begins a call must never wait for a GEMM that waits.
+int gemm_blocks(Plan const& plan, Gpu const& gpu, int copying = 0);
+/// The processors that those have.
+inline int gemm_processors(Plan const& plan, Gpu const& gpu, int copying) {
+  int const blocks = copying > 0 ? gemm_blocks(plan, gpu, copying) : 0;
+  return blocks > 0 ? blocks : gpu.processors();
+}
 
 /// Loads the kernels that this plan may choose.
 void prepare_tiles(Plan const& plan, DType dtype);

@@ -125,4 +125,12 @@ void CopyStream::enqueue(std::span<Transfer const> transfers) {
   }
 }
 
+void CopyStream::enqueue_timed(std::span<Transfer const> transfers, std::function<void()> const& enqueue) {
+  if (!timed_ || transfers.empty()) return enqueue();
+  TimedCopy all{transfers.front(), std::make_shared<Moment>(stream_), {}};
+  enqueue();
+  all.end = std::make_shared<Moment>(stream_);
+  timed_->push_back(all);
+}
+
 }  // namespace flux
