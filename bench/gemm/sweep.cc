@@ -67,8 +67,9 @@ int sweep(int argc, char** argv) {
     for (size_t i = theirs; i < methods.size(); ++i) {
       Tried const& t = tried[i - theirs];
       sm90::Config const& c = sm90::kTable[t.row];
-      std::printf("T %d %dx%d%s/%d.%d %d %.2f %.4f %.1e\n", t.row, c.block_m, c.block_n, c.ping_pong ? "p" : "c",
-                  c.cluster_m, c.cluster_n, t.band, methods[i].quantile(0.5), best / methods[i].quantile(0.5), t.error);
+      std::printf("T %d %dx%d%s/%d.%d.%d %d %.2f %.4f %.1e\n", t.row, c.block_m, c.block_n, c.ping_pong ? "p" : "c",
+                  c.cluster_m, c.cluster_n, c.cluster_k, t.band, methods[i].quantile(0.5),
+                  best / methods[i].quantile(0.5), t.error);
     }
     std::fflush(stdout);
   }

@@ -98,13 +98,20 @@ Epilogue epilogue(Launch const& l) {
   return e;
 }
 
+/// Rows of A that one copy brings: no more than there are.
+int rows_of_copy(Launch const& l, Config const& config) {
+  int const part = (config.block_m / config.cluster_n + 7) / 8 * 8;
+  int64_t rows = 0;
+  for (int i = 0; i < l.order.runs; ++i) rows = std::max(rows, l.order.run[i].row + l.order.run[i].rows);
+  return config.cluster_n > 1 ? part : static_cast<int>(std::min<int64_t>(part, (rows + 7) / 8 * 8));
+}
+
 /// Rows of A at each rank that the gate may point to.
-void map_rows(Launch const& l, Config const& config, CUtensorMap (&maps)[kMaxRanks]) {
+void map_rows(Launch const& l, int rows_of_copy, CUtensorMap (&maps)[kMaxRanks]) {
   auto add = [&](int rank, int64_t rows) {
     if (rows == 0) return;
     require(l.a.at(rank) && aligned(l.a.at(rank)), "rows of A are missing or not at a multiple of 16 bytes");
-    int const part = (config.block_m / config.cluster_n + 7) / 8 * 8;
-    maps[rank] = tensor_map({l.a.at(rank), l.weight.dtype, l.k(), rows, l.a_stride, kBlockK, part, true});
+    maps[rank] = tensor_map({l.a.at(rank), l.weight.dtype, l.k(), rows, l.a_stride, kBlockK, rows_of_copy, true});
   };
   if (l.gate.kind == AnyGate::Kind::kRemote) {
     for (int rank = 0; rank < l.gate.remote.shards.ranks; ++rank) add(rank, l.gate.remote.shards.size(rank));
@@ -225,7 +232,8 @@ void launch(Launch const& l, CUstream_st* stream) {
   if (l.order.size() == 0) return;
   check(l, config);
   Operands operands{};
-  if (l.k() > 0) map_rows(l, config, operands.a), operands.b = map_weight(l, config);
+  operands.a_rows = rows_of_copy(l, config);
+  if (l.k() > 0) map_rows(l, operands.a_rows, operands.a), operands.b = map_weight(l, config);
   operands.within = within(l);
   operands.slot_rows = map_slots(l, config, operands.within, operands.c);
   operands.c_rows = l.c, operands.c_stride = l.c_stride, operands.store = l.store;

@@ -21,6 +21,11 @@ struct ArrivalWords {
   }
 };
 
+/// Threads that wait side by side, each for its part: a look at a word takes a GPU a microsecond.
+struct Party {
+  int index = 0, count = 1;
+};
+
 /// A is here.
 struct Open {
   int rank = 0;
@@ -28,7 +33,7 @@ struct Open {
   FLUX_HD constexpr Shards slices() const { return {k, 1, 1}; }
   FLUX_HD Place where(Rows rows) const { return {rank, rows.first, rows.count}; }
   FLUX_HD constexpr bool waits() const { return false; }
-  FLUX_HD bool wait(Rows, int) const { return true; }
+  FLUX_HD bool wait(Rows, int, Party = {}) const { return true; }
 };
 
 /// Others bring their shards into our gather buffer and set a word for each communication tile; our own rows are there,
@@ -49,16 +54,18 @@ struct Arrival {
     return {rank, rows.first, rows.count};
   }
   FLUX_HD constexpr bool waits() const { return true; }
-  /// All of `rows`, in slice `slice` of k, may be read once this returned true.
-  FLUX_HD bool wait(Rows rows, int slice) const {
-    if (planted(Bug::kNoWait)) return true;
-    return each_band(layout.shards, rows, [&](Place band, int64_t first) {
-      if (band.rank == rank) return true;
-      for (int64_t t = quotient(band.row, layout.comm_rows); t * layout.comm_rows < band.row + band.rows; ++t)
-        if (!await(words + layout.index(band.rank, t, slice), goal, watch, Awaited::kRows, band.rank, first))
-          return false;
-      return true;
-    });
+  /// All of `rows`, in slice `slice` of k, may be read once this returned true to all of the party.
+  FLUX_HD bool wait(Rows rows, int slice, Party party = {}) const {
+    if (planted(Bug::kNoWait) || rows.count <= 0) return true;
+    int const first = layout.shards.owner(rows.first), last = layout.shards.owner(rows.end() - 1);
+    for (int source = first + party.index; source <= last; source += party.count) {
+      if (source == rank) continue;
+      int64_t const begin = layout.shards.begin(source), end = layout.shards.begin(source + 1);
+      int64_t const from = rows.first > begin ? rows.first : begin, to = rows.end() < end ? rows.end() : end;
+      for (int64_t t = quotient(from - begin, layout.comm_rows); t * layout.comm_rows < to - begin; ++t)
+        if (!await(words + layout.index(source, t, slice), goal, watch, Awaited::kRows, source, from)) return false;
+    }
+    return true;
   }
 };
 
@@ -74,9 +81,9 @@ struct Remote {
   FLUX_HD constexpr Shards slices() const { return {k, 1, 1}; }
   FLUX_HD Place where(Rows rows) const { return shards.band(rows); }
   FLUX_HD constexpr bool waits() const { return true; }
-  FLUX_HD bool wait(Rows rows, int) const {
+  FLUX_HD bool wait(Rows rows, int, Party party = {}) const {
     int const owner = shards.owner(rows.first);
-    return owner == rank || await(words + owner, goal, watch, Awaited::kRows, owner, rows.first);
+    return owner == rank || party.index > 0 || await(words + owner, goal, watch, Awaited::kRows, owner, rows.first);
   }
 };
 

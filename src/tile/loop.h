@@ -7,6 +7,7 @@
 //                                it to the role
 //   first(), stride()            which tiles of the schedule are this worker's
 //   timed(phase, tile, f)        runs f, and keeps its times where a timeline is asked for
+//   party()                      which part of a wait is the caller's
 //   admit(ok)                    the gate's next wait has ended, well or not: load() may go on; true: go on
 //   check(ok)                    takes note of a route's wait that failed; true: go on
 //   load(place, tile, k)         brings the rows at `place` and their weights, for a range of k
@@ -61,7 +62,7 @@ FLUX_HD void run(Engine& engine, Schedule const& order, Gate const& gate, Route 
   };
   auto k_of = [&](int s) { return Rows{slices.begin(s), slices.size(s)}; };
   auto wait = [&](Tile tile, int s) {
-    return engine.timed(Phase::kWait, tile, [&] { return engine.admit(gate.wait(tile.range(), s)); });
+    return engine.timed(Phase::kWait, tile, [&] { return engine.admit(gate.wait(tile.range(), s, engine.party())); });
   };
   auto load = [&](Tile tile, int s) { engine.load(gate.where(tile.range()), tile, k_of(s)); };
   auto multiply = [&](Tile tile, Rows k) {

@@ -54,7 +54,7 @@ bool on_gpu(Scenario const& s) {
 
 /// As the GPU takes it: 16-bit operands, widths in units of 8, tiles of the engine's table.
 Scenario for_gpu(Scenario s, int number) {
-  static constexpr std::string_view kTiles[] = {"tile=auto", "tile=64x48",   "tile=256x128", "tile=64x96",
+  static constexpr std::string_view kTiles[] = {"tile=auto", "tile=64x64",   "tile=256x128", "tile=64x96",
                                                 "tile=auto", "tile=256x136", "tile=128x512", "tile=256x224"};
   if (s.dtype == DType::kF32 || s.dtype == DType::kF64) s.dtype = number % 3 == 2 ? DType::kF16 : DType::kBF16;
   if (s.ordered) s.dtype = DType::kBF16;  // beyond fp16

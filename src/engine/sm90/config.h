@@ -11,7 +11,8 @@ inline constexpr int kSharedBytes = 227 * 1024;  // what one block may have on c
 inline constexpr int kBlockK = 64;               // one 128-byte swizzle row of 2-byte elements
 
 /// One way to multiply. `block_m` x `block_n` is what one block computes; `cluster_m` x `cluster_n` blocks share
-/// operand tiles by multicast. The maths warpgroups share a tile, each taking rows of it (cooperative), or take turns,
+/// operand tiles by multicast; or `cluster_k` blocks multiply a part of k each, and each adds up its part of the
+/// columns. The maths warpgroups share a tile, each taking rows of it (cooperative), or take turns,
 /// one storing while the other multiplies (ping-pong).
 struct Config {
   int block_m, block_n;
@@ -22,10 +23,11 @@ struct Config {
   int cluster_m = 1, cluster_n = 1;
   int groups = 2;  // maths warpgroups
   bool ping_pong = false;
+  int cluster_k = 1;
 
   constexpr bool operator==(Config const&) const = default;
 
-  constexpr int cluster() const { return cluster_m * cluster_n; }
+  constexpr int cluster() const { return cluster_m * cluster_n * cluster_k; }
   constexpr int tile_m() const { return block_m * cluster_m; }  // rows of a tile of the schedule
   constexpr int tile_n() const { return block_n * cluster_n; }  // weight columns of a tile of the schedule
   constexpr int threads() const { return 128 * (groups + 1); }
@@ -35,19 +37,23 @@ struct Config {
   constexpr int panel_n(WeightLayout layout) const {
     return layout == WeightLayout::kInOut ? (block_n + 63) / 64 * 64 : block_n;
   }
+  /// Columns that a block finishes.
+  constexpr int out_n() const { return block_n / cluster_k; }
   constexpr int stage_bytes(WeightLayout layout) const { return (block_m + panel_n(layout)) * kBlockK * 2; }
   constexpr int staging_bytes() const { return rings() * slots * 64 * chunk_n * 2; }
+  /// For the other blocks' parts of what this one adds up.
+  constexpr int exchange_bytes() const { return (cluster_k - 1) * block_m * out_n() * 4; }
   /// As many as fit, barriers and bookkeeping left 2 KiB.
   constexpr int stages(WeightLayout layout) const {
-    int const fit = (kSharedBytes - 2048 - staging_bytes()) / stage_bytes(layout);
+    int const fit = (kSharedBytes - 2048 - staging_bytes() - exchange_bytes()) / stage_bytes(layout);
     return fit < 12 ? fit : 12;
   }
   constexpr int shared_bytes(WeightLayout layout) const {
-    return stages(layout) * stage_bytes(layout) + staging_bytes() + 2048;
+    return stages(layout) * stage_bytes(layout) + staging_bytes() + exchange_bytes() + 2048;
   }
   /// Whether a tile can hold columns of a gate and of its up projection, half and half (and the registers suffice).
   constexpr bool gateable(WeightLayout layout) const {
-    return block_n / 2 % chunk_n == 0 && cluster_n == 1 && !(ping_pong && block_n > 144) &&
+    return block_n / 2 % chunk_n == 0 && cluster_n == 1 && cluster_k == 1 && !(ping_pong && block_n > 144) &&
            (layout == WeightLayout::kOutIn || block_n % 128 == 0);
   }
   /// Registers of a thread, out of 64512 of a block: the maths need what the accumulators take and some forty.
@@ -71,7 +77,12 @@ inline constexpr Config kTable[] = {
     {128, 176, 88, 3, 2, 1, 2, true},
     // few rows: as many blocks as there are processors, deep pipelines
     {64, 96, 96, 2, 1, 1, 1},
-    {64, 48, 24, 3, 1, 1, 1},
+    {64, 64, 64, 2, 1, 1, 1},
+    {128, 96, 24, 3, 2, 1},
+    // the same, k shared: wider tiles read the rows less often
+    {64, 96, 24, 3, 1, 1, 1, false, 2},
+    {64, 128, 64, 2, 1, 1, 1, false, 2},
+    {128, 96, 24, 3, 1, 1, 2, false, 2},
 };
 inline constexpr int kConfigs = sizeof(kTable) / sizeof(kTable[0]);
 

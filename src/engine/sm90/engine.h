@@ -35,6 +35,7 @@ class Engine {
     shared_.init();
     if (threadIdx.x >= kMaths) {
       if constexpr (S::kGroups == 2) cutlass::arch::warpgroup_reg_dealloc<S::config.registers_beside()>();
+      if (threadIdx.x == kMaths) loader_.prepare();
       auto const walk = start();
       meet();
       if (threadIdx.x == kMaths) load(walk);
@@ -45,7 +46,7 @@ class Engine {
         storer_.settle();
       }
       if (threadIdx.x == kMaths + 64) announce(walk);
-      if (threadIdx.x == kMaths + 96) wait(walk);
+      if (threadIdx.x >= kMaths + 96) wait(walk);
       __syncwarp();
     } else {
       if constexpr (S::kGroups == 2) cutlass::arch::warpgroup_reg_alloc<S::config.registers_of_maths()>();
@@ -64,7 +65,7 @@ class Engine {
     int64_t const begin = now_ns();
     bool const ok = f();
     bool const stores = phase == Phase::kStore;
-    if (!stores || storer_.leads())
+    if (threadIdx.x % 32 == 0)
       stamps_.add(blockIdx.x, phase, stamped_++, tile, stores ? storer_.began_ns() : begin, now_ns());
     return ok;
   }
@@ -74,8 +75,12 @@ class Engine {
     if (!ok) *const_cast<int volatile*>(&shared_.poisoned) = 1;
     return true;
   }
+  /// A warp waits, each lane for an owner of the tile's rows.
+  __device__ Party party() const { return {static_cast<int>(threadIdx.x % 32), 32}; }
   /// What the wait acquired is ordered before the bulk loads that the loader issues once it knows.
   __device__ bool admit(bool ok) {
+    ok = __all_sync(~0u, ok);  // and lane 0 sees what the others acquired
+    if (threadIdx.x % 32 > 0) return true;
     check(ok && !aborted(*watch_));
     ptx::fence_bulk_loads();
     shared_.admitted.advance();

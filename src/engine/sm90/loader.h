@@ -6,32 +6,40 @@
 #include "engine/ptx/bulk.h"
 #include "engine/sm90/operands.h"
 #include "engine/sm90/shared.h"
-#include "tile/schedule.h"
 
 namespace flux::sm90 {
 
 template <class S>
 class Loader {
  public:
-  __device__ Loader(Operands const& operands, Shared<S>& shared) : operands_(operands), shared_(shared) {}
+  __device__ Loader(Operands const& operands, Shared<S>& shared)
+      : operands_(operands),
+        shared_(shared),
+        stage_bytes_(kWeightBytes + operands.a_rows * S::kClusterN * kBlockK * 2) {}
+
+  /// Before the block meets.
+  __device__ void prepare() const {
+    cute::prefetch_tma_descriptor(reinterpret_cast<cute::TmaDescriptor const*>(&operands_.b));
+  }
 
   /// Asks for the weights of the stages that are free now.
   __device__ void ahead(Tile tile, Rows k) {
     Ring<S::kStages> at = at_;
-    int const most = min(steps(k.count), S::kStages);
+    Steps const steps = steps_of<S>(k);
+    int const most = min(steps.count, S::kStages);
 #pragma unroll 1
     for (; ahead_ < most && shared_.empty[at.stage].test_wait(at.phase ^ 1); ++ahead_, at.next())
-      request_weights(tile, static_cast<int>(k.first) + ahead_ * kBlockK, at.stage);
+      request_weights(tile, column_of(ahead_, steps, tile), at.stage);
   }
 
   /// The tile's rows, at `from`, and the weights not yet asked for.
   __device__ void load(Place from, Tile tile, Rows k) {
     CUtensorMap const* const map = &operands_.a[from.rank];
-    int const row = static_cast<int>(from.row) + (S::kClusterM > 1 ? rank_in_cluster() * S::kM : 0),
-              count = steps(k.count);
-    int column = static_cast<int>(k.first);
+    int const row = static_cast<int>(from.row) + (S::kClusterM > 1 ? rank_in_cluster() * S::kM : 0);
+    Steps const steps = steps_of<S>(k);
 #pragma unroll 1
-    for (int i = 0; i < count; ++i, column += kBlockK, at_.next()) {
+    for (int i = 0; i < steps.count; ++i, at_.next()) {
+      int const column = column_of(i, steps, tile);
       if (i >= ahead_) {
         shared_.empty[at_.stage].wait(at_.phase ^ 1);
         request_weights(tile, column, at_.stage);
@@ -53,10 +61,19 @@ class Loader {
 
  private:
   static constexpr bool kInOut = S::kLayout == WeightLayout::kInOut;
+  static constexpr int kNextK = kBlockK * S::kClusterK;  // from one of this block's steps to the next
   static constexpr int kPartK = kBlockK / S::kClusterM;  // [in,out]: k rows that a block loads
-  static constexpr int kStageBytes =
-      (part(S::kM, S::kClusterN) * S::kClusterN + (kInOut ? S::kPanelN : part(S::kN, S::kClusterM) * S::kClusterM)) *
-      kBlockK * 2;
+  static constexpr int kWeightBytes = (kInOut ? S::kPanelN : part(S::kN, S::kClusterM) * S::kClusterM) * kBlockK * 2;
+
+  /// Where few rows are read by all blocks, each begins elsewhere in k: read by all at once, a row's 128 bytes come
+  /// from one slice of L2.
+  static __device__ int column_of(int step, Steps const& steps, Tile tile) {
+    if constexpr (S::kM * S::kClusterM == 64 && S::kGroups == 1) {
+      step += tile.n * 5 % steps.count;
+      if (step >= steps.count) step -= steps.count;
+    }
+    return steps.column + step * kNextK;
+  }
 
   /// Where this block's part of a shared tile begins.
   __device__ int share(int rows, int part) const { return part == rows ? 0 : rank_in_cluster() * (rows - part); }
@@ -73,7 +90,7 @@ class Loader {
 
   // Opens the stage: from here on its barrier expects both operands.
   __device__ void request_weights(Tile tile, int k, int stage) {
-    shared_.full[stage].arrive_and_expect_tx(kStageBytes);
+    shared_.full[stage].arrive_and_expect_tx(stage_bytes_);
     int const n = tile.n * S::kClusterN + (S::kClusterN > 1 ? rank_in_cluster() : 0);
     bool const gated = operands_.epilogue.gated;
     typename S::T* const to = shared_.b[stage];
@@ -98,6 +115,7 @@ class Loader {
   Operands const& operands_;
   Shared<S>& shared_;
   Ring<S::kStages> at_;
+  int const stage_bytes_;
   int ahead_ = 0;  // steps of the tile under way whose weights were asked for
 };
 

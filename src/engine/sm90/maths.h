@@ -22,11 +22,12 @@ class Maths {
     Epilogue const& e = operands_.epilogue;
     finishes_ = e.bias || e.residual || e.gated || e.curved;
     int const block = threadIdx.x % 128 / 32;
-    if (lane() == 0 && block < S::kCluster) empty_ = ptx::cluster_address(&shared_.empty[0], block);
+    if (lane() == 0 && block < S::kSharers)
+      empty_ = ptx::cluster_address(&shared_.empty[0], S::kClusterK > 1 ? rank_in_cluster() : block);
   }
 
   __device__ void multiply(Tile tile, Rows k) {
-    int const count = steps(k.count);
+    int const count = steps_of<S>(k).count;
     if (S::kPingPong && turn_ % S::kGroups != group_) {
       ++turn_;
       slot_.skip(S::kBlocks * columns());
@@ -38,16 +39,21 @@ class Maths {
     if (S::kPingPong) shared_.issued[group_].wait(go);
     float d[S::kBlocks][S::kN / 2];
     accumulate(d, count);
-    if (__builtin_expect(finishes_, false)) finish_tile(d, tile);
-    if (__builtin_expect(*const_cast<int volatile*>(&shared_.poisoned), false)) poison(d);
-    if (S::kPingPong) shared_.staged[group_].wait(go);
-    stage(d);
+    if constexpr (S::kClusterK > 1) {
+      if (poisoned()) poison(d);  // for all that add it
+      Results sum;
+      add_up(d[0], sum[0]);
+      hand_over(sum, tile, go);
+    } else {
+      hand_over(d, tile, go);
+    }
     if (S::kPingPong && lane() == 0) shared_.staged[group_ ^ 1].arrive();
     ++turn_;
   }
 
  private:
   using Accumulators = float[S::kBlocks][S::kN / 2];
+  using Results = float[S::kBlocks][S::kOutN / 2];  // the same where k is not shared
   static constexpr bool kInOut = S::kLayout == WeightLayout::kInOut;
   static constexpr gmma::Major kMajorB = kInOut ? gmma::Major::MN : gmma::Major::K;
 
@@ -104,28 +110,73 @@ class Maths {
     if (empty_) ptx::arrive(empty_ + stage * sizeof(Barrier));
   }
 
-  __device__ void finish_tile(Accumulators& d, Tile tile) {
+  // Each block sends the others their columns, then adds up its own, in the order of the blocks: the same bits whoever
+  // was first. Thread by thread: what a thread holds of one part, the same thread of another block holds of its own.
+  __device__ void add_up(float const (&d)[S::kN / 2], float (&sum)[S::kOutN / 2]) {
+    constexpr int kOwn = S::kOutN / 2;
+    int const rank = rank_in_cluster(), thread = threadIdx.x % 128, first = group_ * (kOwn / 4);
+    ptx::await_cluster(&shared_.added, (turn_ & 1) ^ 1);  // what was sent for the tile before
+#pragma unroll
+    for (int p = 0; p < S::kClusterK; ++p) {
+      if (p == rank) continue;
+      uint32_t const to = ptx::cluster_address(&shared_.parts[rank < p ? rank : rank - 1][first][thread], p);
+#pragma unroll
+      for (int i = 0; i < kOwn; i += 4)
+        ptx::store(to + i / 4 * sizeof(shared_.parts[0][0]),
+                   {d[p * kOwn + i], d[p * kOwn + i + 1], d[p * kOwn + i + 2], d[p * kOwn + i + 3]});
+    }
+    tell_others(shared_.sent);
+    ptx::await_cluster(&shared_.sent, turn_ & 1);
+#pragma unroll
+    for (int i = 0; i < kOwn; ++i) sum[i] = 0;
+#pragma unroll
+    for (int p = 0; p < S::kClusterK; ++p)
+#pragma unroll
+      for (int i = 0; i < kOwn; i += 4) {
+        float4 part = {d[p * kOwn + i], d[p * kOwn + i + 1], d[p * kOwn + i + 2], d[p * kOwn + i + 3]};
+        if (p != rank) part = shared_.parts[p < rank ? p : p - 1][first + i / 4][thread];
+        sum[i] += part.x, sum[i + 1] += part.y, sum[i + 2] += part.z, sum[i + 3] += part.w;
+      }
+    tell_others(shared_.added);
+  }
+
+  // This warp is done with what it wrote to, or read from, shared memory of the cluster.
+  __device__ void tell_others(Barrier const& barrier) {
+    __syncwarp();
+    if (lane() < S::kClusterK && lane() != rank_in_cluster())
+      ptx::arrive_releasing(ptx::cluster_address(&barrier, lane()));
+  }
+
+  __device__ void hand_over(Results& d, Tile tile, uint32_t go) {
+    if (__builtin_expect(finishes_, false)) finish_tile(d, tile);
+    if (poisoned()) poison(d);
+    if (S::kPingPong) shared_.staged[group_].wait(go);
+    stage(d);
+  }
+
+  __device__ void finish_tile(Results& d, Tile tile) {
     bool const gated = operands_.epilogue.gated;
-    int const n = tile.n * S::kClusterN + (S::kClusterN > 1 ? rank_in_cluster() : 0);
     int64_t row =
         tile.row + (S::kClusterM > 1 ? rank_in_cluster() * S::kM : 0) + (S::kPingPong ? 0 : group_ * S::kGroupM);
     row += threadIdx.x % 128 / 32 * 16 + threadIdx.x / 4 % 8;
 #pragma unroll
     for (int j = 0; j < S::kBlocks; ++j)
-      finish<S::kN, S::config.gateable(S::kLayout), typename S::T>(
-          operands_.epilogue, d[j], row + j * 64, tile.row + tile.rows, n * (gated ? S::kN / 2 : S::kN),
-          operands_.columns, operands_.up);
+      finish<S::kOutN, S::config.gateable(S::kLayout), typename S::T>(
+          operands_.epilogue, d[j], row + j * 64, tile.row + tile.rows, first_column<S>(tile, gated), operands_.columns,
+          operands_.up);
   }
 
-  static __device__ void poison(Accumulators& d) {
+  __device__ bool poisoned() const { return __builtin_expect(*const_cast<int volatile*>(&shared_.poisoned), false); }
+  template <int kHalf>
+  static __device__ void poison(float (&d)[S::kBlocks][kHalf]) {
 #pragma unroll
     for (int j = 0; j < S::kBlocks; ++j)
 #pragma unroll
-      for (int x = 0; x < S::kN / 2; ++x) d[j][x] = __int_as_float(0x7fffffff);
+      for (int x = 0; x < kHalf; ++x) d[j][x] = __int_as_float(0x7fffffff);
   }
 
   // Chunk by chunk into the staging ring, rows of 64 first.
-  __device__ void stage(Accumulators const& d) {
+  __device__ void stage(Results const& d) {
     int const row = threadIdx.x % 128 / 32 * 16 + threadIdx.x % 16, ring = S::kPingPong ? 0 : group_;
     int const columns = this->columns();
 #pragma unroll

@@ -34,6 +34,7 @@ struct Operands {
   int64_t slot_rows;         // from slot to slot
   Shards within;             // more than one: results that stay end where a shard does, c counts shards
   int columns;               // of c
+  int a_rows;                // of one copy, from which blocks that share rows load their part
   int up;                    // gated: the first up column of the weight
   Epilogue epilogue;
   Stamps stamps;  // where a timeline is asked for

@@ -43,8 +43,7 @@ class Storer {
   __device__ void finish(Tile tile, bool announced) {
     bool const halved = S::config.gateable(S::kLayout) && operands_.epilogue.gated;
     int const columns = halved ? S::kColumns / 2 : S::kColumns;
-    int const column =
-        (tile.n * S::kClusterN + (S::kClusterN > 1 ? rank_in_cluster() : 0)) * (halved ? S::kN / 2 : S::kN);
+    int const column = first_column<S>(tile, halved);
     int const top = S::kClusterM > 1 ? rank_in_cluster() * S::kM : 0;
     if (pending_ && !shared_.ready[0][slot_.stage].test_wait(slot_.phase)) settle();
 #pragma unroll 1

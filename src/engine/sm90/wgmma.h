@@ -1,6 +1,6 @@
 #pragma once
 // 64 x N x 16 on the tensor cores: operands in shared memory, fp32 accumulators in the registers of a warpgroup.
-#define CUTE_SM90_EXTENDED_MMA_SHAPES_ENABLED  // N = 48, 144 ... 208
+#define CUTE_SM90_EXTENDED_MMA_SHAPES_ENABLED  // N = 144 ... 208
 #include <cutlass/bfloat16.h>
 #include <cutlass/half.h>
 
@@ -20,7 +20,7 @@ struct Atom;
   struct Atom<n, cutlass::bfloat16_t, kMajorB> : gmma::MMA_64x##n##x16_F32BF16BF16_SS<gmma::Major::K, kMajorB> {}; \
   template <gmma::Major kMajorB>                                                                                   \
   struct Atom<n, cutlass::half_t, kMajorB> : gmma::MMA_64x##n##x16_F32F16F16_SS<gmma::Major::K, kMajorB> {};
-FLUX_ATOM(48)
+FLUX_ATOM(64)
 FLUX_ATOM(96)
 FLUX_ATOM(128)
 FLUX_ATOM(136)
