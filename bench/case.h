@@ -36,6 +36,8 @@ class Case {
   Case(World& world, Problem const& problem, Plan const& plan, uint64_t seed);
 
   void run(bool fused);
+  /// Waits until all runs so far are over.
+  void settle() { placed_.settle(); }
   /// On the host.
   Subject subject();
   void record(Timeline* timeline);

@@ -34,6 +34,10 @@ class Gpu {
   virtual std::shared_ptr<std::byte> allocate(int64_t bytes) = 0;
   /// Copies, now, from or to memory of the host or of this GPU.
   virtual void copy(void* to, void const* from, int64_t bytes) const = 0;
+  /// A stream, as long as somebody has it.
+  virtual std::shared_ptr<CUstream_st> stream() const = 0;
+  /// Waits until all of the stream is done.
+  virtual void settle(Stream stream) const = 0;
   /// Collective: tries every link before it is used. Every rank throws the same Error where one does not work.
   virtual std::vector<LinkProof> prove_links(Bootstrap&, double /*limit_seconds*/) { return {}; }
 };

@@ -30,6 +30,13 @@ struct GpuReport {
   std::vector<GpuPair> pairs;  ///< each pair, both directions
 };
 
+/// What operators can run on: all visible GPUs, if this build has kernels for each of them.
+struct UsableGpus {
+  int count = 0;
+  std::string none;  ///< why there are none: a sentence's end
+};
+UsableGpus usable_gpus();
+
 /// Tries all links, each bounded by `limit_seconds`.
 GpuReport report_gpus(double limit_seconds);
 

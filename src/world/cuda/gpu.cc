@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernel/check.h"
+#include "world/cuda/copy_stream.h"
 #include "world/cuda/prove_links.h"
 
 namespace flux {
@@ -135,6 +136,12 @@ class CudaGpu final : public Gpu {
     activate();
     check_cuda(cudaMemcpy(to, from, bytes, cudaMemcpyDefault), "copying");
   }
+  std::shared_ptr<CUstream_st> stream() const override {
+    activate();
+    auto const kept = std::make_shared<CopyStream>();
+    return {kept, kept->stream()};
+  }
+  void settle(Stream stream) const override { wait_for(stream); }
   std::vector<LinkProof> prove_links(Bootstrap& bootstrap, double limit_seconds) override {
     if (parts_ > 1 || mirrored()) return {};
     auto links = flux::prove_links(bootstrap, *this, device_, limit_seconds);

@@ -37,6 +37,9 @@ class ProcessGpu final : public Gpu {
   std::shared_ptr<std::byte> allocate(int64_t bytes) override { return card_->allocate(bytes); }
   void copy(void* to, void const* from, int64_t bytes) const override { card_->copy(to, from, bytes); }
 
+  std::shared_ptr<CUstream_st> stream() const override { return card_->stream(); }
+  void settle(Stream stream) const override { card_->settle(stream); }
+
   std::vector<LinkProof> prove_links(Bootstrap& bootstrap, double limit_seconds) override {
     auto links = flux::prove_links(bootstrap, *this, device_, limit_seconds);
     across_pcie_ = cross_pcie(links);
