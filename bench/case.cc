@@ -163,6 +163,16 @@ int64_t Case::shared_bytes() const {
   return 0;
 }
 
+MemoryNeed Case::memory() const {
+  auto const& p = problem_;
+  switch (p.op) {
+    case Op::kAllGatherGemm: return AllGatherGemm::memory(world_, {p.m, p.k, p.dtype}, plan_);
+    case Op::kGemmReduceScatter: return GemmReduceScatter::memory(world_, {p.m, p.n, p.dtype}, plan_);
+    case Op::kGemmAllReduce: return GemmAllReduce::memory(world_, {p.m, p.n, p.dtype}, plan_);
+  }
+  return {};
+}
+
 double Case::error(int64_t most) {
   auto const& p = problem_;
   std::memset(out_.view().data, 0xff, out_.view().bytes());

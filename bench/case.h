@@ -47,6 +47,8 @@ class Case {
   double error(int64_t rows);
   int64_t sent_bytes() const;
   int64_t shared_bytes() const;
+  /// Of the fused operator.
+  MemoryNeed memory() const;
   Problem const& problem() const { return problem_; }
   Tensor const& out() const { return out_.view(); }
 

@@ -142,6 +142,11 @@ int64_t Mlp::shared_bytes() const {
          GemmReduceScatter::shared_bytes({m_, weights_.hidden, dtype_}, world_.size(), plan_);
 }
 
+int64_t Mlp::memory_bytes() const {
+  return AllGatherGemm::memory(world_, {m_, weights_.hidden, dtype_}, plan_).total() +
+         GemmReduceScatter::memory(world_, {m_, weights_.hidden, dtype_}, plan_).total();
+}
+
 double Mlp::error(int64_t most) {
   std::memset(hidden_.view().data, 0xff, hidden_.view().bytes());
   std::memset(y_.view().data, 0xff, y_.view().bytes());

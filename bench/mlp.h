@@ -26,6 +26,8 @@ class Mlp {
   Subject subject();
   void record(Timeline* timeline);
   int64_t shared_bytes() const;
+  /// Of both fused operators, each with its own.
+  int64_t memory_bytes() const;
 
   /// ‖y − ref‖ / ‖ref‖ over all ranks on up to `rows` rows, against the unsharded MLP in fp64. Collective.
   double error(int64_t rows);

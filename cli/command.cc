@@ -65,6 +65,10 @@ void print_engine(Engine const& engine) {
   fmt::print("  runs on                   {:>10}      {}\n", engine.gpu ? "GPUs" : "the host", engine.why);
 }
 
+void print_memory(int64_t bytes) {
+  fmt::print("  memory of a rank          {:10.2f} MiB  beside the operands\n", static_cast<double>(bytes) / (1 << 20));
+}
+
 int WorldChoice::run_threads_on(int gpus, WorldOptions const& options, std::function<int(World&)> const& body) const {
   std::atomic<int> worst{kOk};
   auto const way = gpus == 0 ? run_threads : gpus >= ranks ? run_devices : run_shared_gpu;

@@ -35,6 +35,8 @@ struct Engine {
 };
 
 void print_engine(Engine const& engine);
+/// What operators take on each rank beside their operands.
+void print_memory(int64_t bytes);
 /// What GPUs cannot do of a plan yet, or nothing.
 std::string only_host(Plan const& plan);
 

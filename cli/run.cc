@@ -58,7 +58,8 @@ int run_on(World& world, RunOptions const& o, Engine const& engine) {
                           {"plan", to_string(plan)},
                           {"error", error},
                           {"right", right},
-                          {"shared_bytes", test.shared_bytes()}};
+                          {"shared_bytes", test.shared_bytes()},
+                          {"memory_bytes", test.memory().total()}};
     if (auto about = about_link(world); !about.empty()) out[timed_too ? "times" : "not_timed"] = about;
     if (timed_too) out.update(world.on_gpu() ? to_json(on_gpu) : to_json(overlap, world.link(), test.sent_bytes()));
     if (!told.empty()) out["timeline"] = o.common.timeline_path;
@@ -68,6 +69,7 @@ int run_on(World& world, RunOptions const& o, Engine const& engine) {
                world.kind());
     print_engine(engine);
     fmt::print("  error against fp64        {:10.2e}      {}\n", error, right ? "right" : "WRONG");
+    print_memory(test.memory().total());
     if (timed_too) world.on_gpu() ? print_gpu_times(on_gpu) : print_overlap(overlap, world.link());
     if (auto about = about_link(world); !about.empty()) fmt::print("  {}\n", about);
     fmt::print("  plan: {}\n", to_string(plan));

@@ -36,6 +36,7 @@ struct Report {
   bool timed;
   GpuTimes on_gpu;
   std::string about_link;
+  int64_t memory_bytes;
 };
 
 void print_json(Report const& r, MlpOptions const& o) {
@@ -56,7 +57,8 @@ void print_json(Report const& r, MlpOptions const& o) {
                         {"error", r.error},
                         {"tolerance", r.tolerance},
                         {"right", r.error <= r.tolerance},
-                        {"shared_bytes", r.shared_bytes}};
+                        {"shared_bytes", r.shared_bytes},
+                        {"memory_bytes", r.memory_bytes}};
   if (!r.about_link.empty()) out[r.timed ? "times" : "not_timed"] = r.about_link;
   if (r.timed) out.update(r.engine.gpu ? to_json(r.on_gpu) : to_json(r.overlap, r.link, r.sent_bytes));
   if (!r.timeline.empty()) out["timeline"] = o.common.timeline_path;
@@ -71,6 +73,7 @@ void print_text(Report const& r, MlpOptions const& o) {
   print_engine(r.engine);
   fmt::print("  error against fp64        {:10.2e}      {} (allowed {:.0e})\n", r.error,
              r.error <= r.tolerance ? "right" : "WRONG", r.tolerance);
+  print_memory(r.memory_bytes);
   if (r.timed) r.engine.gpu ? print_gpu_times(r.on_gpu) : print_overlap(r.overlap, r.link);
   if (!r.about_link.empty()) fmt::print("  {}\n", r.about_link);
   fmt::print("  plan: {}\n", r.plan);
@@ -121,7 +124,8 @@ int run_on(World& world, MlpOptions const& o, Engine const& engine) {
            engine,
            o.common.samples > 0 && can_be_timed(world),
            {},
-           about_link(world)};
+           about_link(world),
+           mlp.memory_bytes()};
   r.error = mlp.error(256);
   r.tolerance = o.max_error >= 0 ? o.max_error : default_tolerance(dtype);
   bool const right = r.error <= r.tolerance;

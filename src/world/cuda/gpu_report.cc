@@ -5,6 +5,7 @@
 
 #include "kernel/check.h"
 #include "world/cuda/link_prover.h"
+#include "world/cuda/nccl.h"
 #include "world/cuda/peer_memory.h"
 
 namespace flux {
@@ -72,6 +73,7 @@ GpuPair examine(int from, int to, double limit_seconds) {
 
 GpuReport report_gpus(double limit_seconds) {
   GpuReport report;
+  report.no_nccl = no_nccl();
   int const count = visible_gpus(report.none);
   if (count == 0) return report;
   try {
