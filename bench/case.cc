@@ -120,9 +120,9 @@ void Case::run(bool fused) {
   Linear layer = linear(out);
   layer.weight = weight, layer.bias = bias;
   switch (p.op) {
-    case Op::kAllGatherGemm: return gather_[fused]->run(p.m, x, layer);
-    case Op::kGemmReduceScatter: return scatter_[fused]->run(p.m, x, weight, p.layout, out, epilogue);
-    case Op::kGemmAllReduce: return reduce_[fused]->run(p.m, x, weight, p.layout, out, epilogue);
+    case Op::kAllGatherGemm: return gather_[fused]->run(p.m, x, std::span(&layer, 1), {}, placed_.stream());
+    case Op::kGemmReduceScatter: return scatter_[fused]->run(p.m, x, weight, p.layout, out, epilogue, placed_.stream());
+    case Op::kGemmAllReduce: return reduce_[fused]->run(p.m, x, weight, p.layout, out, epilogue, placed_.stream());
   }
 }
 
@@ -163,10 +163,21 @@ int64_t Case::shared_bytes() const {
   return 0;
 }
 
+MemoryNeed Case::memory() const {
+  auto const& p = problem_;
+  switch (p.op) {
+    case Op::kAllGatherGemm: return AllGatherGemm::memory(world_, {p.m, p.k, p.dtype}, plan_);
+    case Op::kGemmReduceScatter: return GemmReduceScatter::memory(world_, {p.m, p.n, p.dtype}, plan_);
+    case Op::kGemmAllReduce: return GemmAllReduce::memory(world_, {p.m, p.n, p.dtype}, plan_);
+  }
+  return {};
+}
+
 double Case::error(int64_t most) {
   auto const& p = problem_;
   std::memset(out_.view().data, 0xff, out_.view().bytes());
   placed_.copy(out_, there_.out);
+  world_.barrier();  // ranks of one GPU: nobody copies while another's call waits for it
   run(true);
   placed_.copy(there_.out, out_);
   world_.check();

@@ -36,6 +36,8 @@ class Case {
   Case(World& world, Problem const& problem, Plan const& plan, uint64_t seed);
 
   void run(bool fused);
+  /// Waits until all runs so far are over.
+  void settle() { placed_.settle(); }
   /// On the host.
   Subject subject();
   void record(Timeline* timeline);
@@ -45,6 +47,8 @@ class Case {
   double error(int64_t rows);
   int64_t sent_bytes() const;
   int64_t shared_bytes() const;
+  /// Of the fused operator.
+  MemoryNeed memory() const;
   Problem const& problem() const { return problem_; }
   Tensor const& out() const { return out_.view(); }
 

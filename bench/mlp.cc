@@ -23,6 +23,18 @@ OwnedTensor converted(Tensor const& from, DType dtype) {
   return to;
 }
 
+// Gate and up as one weight: one above the other, or side by side.
+OwnedTensor joined(Tensor const& gate, Tensor const& up, bool above, DType dtype) {
+  OwnedTensor both(dtype, above ? 2 * gate.rows : gate.rows, above ? gate.columns : 2 * gate.columns);
+  Matrix64 const first = widened(gate), second = widened(up);
+  for (int64_t r = 0; r < gate.rows; ++r) {
+    host::narrow(first.row(r), both.view().row(r), dtype, gate.columns);
+    void* const at = above ? both.view().row(gate.rows + r) : host::element(both.view().row(r), dtype, gate.columns);
+    host::narrow(second.row(r), at, dtype, up.columns);
+  }
+  return both;
+}
+
 // `t` itself, or a copy in `keep` where dtype or alignment do not fit.
 Tensor usable(Tensor const& t, DType dtype, OwnedTensor& keep) {
   if (!t || (t.dtype == dtype && aligned(t))) return t;
@@ -40,10 +52,10 @@ Mlp::Mlp(World& world, MlpWeights const& w, DType dtype, Tensor const& x, Plan c
       m_(x.rows),
       plan_(plan),
       layout_(w.layout),
+      placed_(world),
       tiled_(plan),
       whole_first_(PlainGemm::whole(m_, part_of_columns(w.intermediate, world.rank(), world.size()).size)),
-      whole_second_(PlainGemm::whole(m_, w.hidden)),
-      comm_(world, x.rows, w.hidden, dtype, {}) {
+      whole_second_(PlainGemm::whole(m_, w.hidden)) {
   if (x.columns != w.hidden)
     throw Error(ErrorKind::kInvalid, fmt::format("x has {} columns; this MLP takes {}", x.columns, w.hidden));
   Part const rows = part_of_rows(m_, world.rank(), world.size());
@@ -53,10 +65,10 @@ Mlp::Mlp(World& world, MlpWeights const& w, DType dtype, Tensor const& x, Plan c
   };
   auto bias = [&](Tensor const& t) { return t ? columns_of(t, part.begin, part.size) : t; };
   x_ = converted(rows_of(x, rows.begin, rows.size), dtype);
-  gemm_x_ = converted(x, dtype);
+  if (!world.on_gpu()) gemm_x_ = converted(x, dtype);
   hidden_ = OwnedTensor(dtype, m_, part.size);
   y_ = OwnedTensor(dtype, rows.size, w.hidden);
-  gemm_y_ = OwnedTensor(dtype, m_, w.hidden);
+  if (!world.on_gpu()) gemm_y_ = OwnedTensor(dtype, m_, w.hidden);
   first_.out = hidden_, first_.layout = layout_, first_.activation = w.activation, first_.gated = w.gated();
   first_.weight = usable(first(w.gated() ? w.gate : w.up), dtype, gate_);
   first_.bias = usable(bias(w.gated() ? w.gate_bias : w.up_bias), dtype, gate_bias_);
@@ -68,6 +80,8 @@ Mlp::Mlp(World& world, MlpWeights const& w, DType dtype, Tensor const& x, Plan c
                                                     : columns_of(w.down, part.begin, part.size),
                    dtype, down_);
   epilogue_.bias = usable(w.down_bias, dtype, down_bias_);
+  place();
+  if (!world.on_gpu()) comm_ = std::make_unique<GatherAlone>(world, x.rows, w.hidden, dtype, Plan{});
   for (int fused = 0; fused < 2; ++fused) {
     Plan one = plan;
     one.fused = fused == 1;
@@ -76,9 +90,26 @@ Mlp::Mlp(World& world, MlpWeights const& w, DType dtype, Tensor const& x, Plan c
   }
 }
 
+void Mlp::place() {
+  there_ = {x_, hidden_, second_, y_, first_, epilogue_};
+  if (!world_.on_gpu()) return;
+  there_.x = placed_.place(x_), there_.hidden = placed_.place(hidden_), there_.y = placed_.place(y_);
+  auto copied = [&](Tensor const& t) { return t ? placed_.place(converted(t, dtype_)) : t; };
+  there_.second = copied(second_), there_.epilogue.bias = copied(epilogue_.bias);
+  Linear& first = there_.first;
+  first.out = there_.hidden, first.up = {}, first.up_bias = {};
+  if (first_.up) {
+    first.weight = placed_.place(joined(first_.weight, first_.up, layout_ == WeightLayout::kOutIn, dtype_));
+    if (first_.bias) first.bias = placed_.place(joined(first_.bias, first_.up_bias, false, dtype_));
+  } else {
+    first.weight = copied(first_.weight), first.bias = copied(first_.bias);
+  }
+}
+
 void Mlp::run(bool fused) {
-  gather_[fused]->run(m_, x_, first_);
-  scatter_[fused]->run(m_, hidden_, second_, layout_, y_, epilogue_);
+  Stream const stream = placed_.stream();
+  gather_[fused]->run(m_, there_.x, std::span(&there_.first, 1), {}, stream);
+  scatter_[fused]->run(m_, there_.hidden, there_.second, layout_, there_.y, there_.epilogue, stream);
 }
 
 void Mlp::both(PlainGemm& first, PlainGemm& second) {
@@ -94,8 +125,8 @@ Subject Mlp::subject() {
   subject.gemms = {{"flux", [this] { both(tiled_, tiled_); }},
                    {"eigen", [this] { both(whole_first_, whole_second_); }}};
   subject.comm = [this] {
-    comm_.run();
-    comm_.run();  // the scatter moves as many bytes as the gather
+    comm_->run();
+    comm_->run();  // the scatter moves as many bytes as the gather
   };
   subject.sent_bytes = 2 * GatherAlone::sent_bytes(m_, weights_.hidden, dtype_, world_.size());
   return subject;
@@ -111,10 +142,19 @@ int64_t Mlp::shared_bytes() const {
          GemmReduceScatter::shared_bytes({m_, weights_.hidden, dtype_}, world_.size(), plan_);
 }
 
+int64_t Mlp::memory_bytes() const {
+  return AllGatherGemm::memory(world_, {m_, weights_.hidden, dtype_}, plan_).total() +
+         GemmReduceScatter::memory(world_, {m_, weights_.hidden, dtype_}, plan_).total();
+}
+
 double Mlp::error(int64_t most) {
   std::memset(hidden_.view().data, 0xff, hidden_.view().bytes());
   std::memset(y_.view().data, 0xff, y_.view().bytes());
+  placed_.copy(hidden_, there_.hidden), placed_.copy(y_, there_.y);
+  world_.barrier();  // ranks of one GPU: nobody copies while another's call waits for it
   run(true);
+  placed_.copy(there_.y, y_);
+  world_.check();
   Part const mine = part_of_rows(m_, world_.rank(), world_.size());
   Deviation deviation;
   MlpWeights const& w = weights_;
@@ -143,7 +183,11 @@ double Mlp::error(int64_t most) {
 
 OwnedTensor Mlp::gathered() {
   OwnedTensor all(dtype_, m_, weights_.hidden);
-  AllGatherGemm(world_, {m_, weights_.hidden, dtype_}).run(m_, y_, std::span<Linear const>(), all.view());
+  Tensor const there = placed_.place(all);
+  AllGatherGemm gather(world_, {m_, weights_.hidden, dtype_});
+  world_.barrier();
+  gather.run(m_, there_.y, std::span<Linear const>(), there, placed_.stream());
+  placed_.copy(there, all);
   return all;
 }
 

@@ -4,11 +4,13 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <filesystem>
 #include <thread>
 
 #include "report/progress.h"
 #include "trace/trace.h"
+#include "world/gpu_report.h"
 #include "world/launcher.h"
 
 namespace flux::cli {
@@ -32,28 +34,61 @@ void WorldChoice::add_to(CLI::App& app) {
 }
 
 void WorldChoice::add_gpu_to(CLI::App& app) {
-  app.add_flag(
-         "--gpu", gpu,
-         "Ranks are processes, rank r on GPU r modulo the number of visible ones; more ranks than GPUs share them")
-      ->excludes("--link-gbps");
+  CLI::Option* const on_gpu = app.add_flag(
+      "--gpu", gpu,
+      "Ranks on GPUs, one each; fewer GPUs than ranks: up to 8 ranks share GPU 0, or with --world processes any number "
+      "shares all of them in turn. Default: where there are GPUs that this build has kernels for");
+  on_gpu->excludes("--link-gbps");
+  app.add_flag("--host", host, "Ranks on this machine's cores, also where there are GPUs")->excludes(on_gpu);
 }
 
-int WorldChoice::run(std::function<int(World&)> const& body) const {
+Engine WorldChoice::engine(std::string const& only_host) const {
+  if (host) return {false, "asked for by --host"};
+  if (!gpu && link_gbps >= 0) return {false, "--link-gbps declares a link of the host"};
+  if (!gpu && !only_host.empty()) return {false, only_host};
+  // Ranks that are threads of one GPU need a hardware queue a stream; read at the first use of CUDA.
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+  UsableGpus const usable = usable_gpus();
+  if (usable.count > 0) return {true, gpu ? "asked for by --gpu" : "--host for this machine's cores"};
+  if (gpu)
+    throw Error(ErrorKind::kUnsupported,
+                fmt::format("--gpu asks for GPUs, but {}; leave it out for the host engine", usable.none));
+  return {false, usable.none};
+}
+
+std::string only_host(Plan const& plan) {
+  return plan.wide_slots ? "GPUs have no slots=fp32 yet" : "";
+}
+
+void print_engine(Engine const& engine) {
+  fmt::print("  runs on                   {:>10}      {}\n", engine.gpu ? "GPUs" : "the host", engine.why);
+}
+
+void print_memory(int64_t bytes) {
+  fmt::print("  memory of a rank          {:10.2f} MiB  beside the operands\n", static_cast<double>(bytes) / (1 << 20));
+}
+
+int WorldChoice::run_threads_on(int gpus, WorldOptions const& options, std::function<int(World&)> const& body) const {
+  std::atomic<int> worst{kOk};
+  auto const way = gpus == 0 ? run_threads : gpus >= ranks ? run_devices : run_shared_gpu;
+  way(ranks, options, [&](World& world) {
+    int const code = body(world);
+    if (code != kOk) worst = code;
+  });
+  return worst;
+}
+
+int WorldChoice::run(std::function<int(World&)> const& body, bool on_gpu) const {
   WorldOptions options;
   options.limit_seconds = limit_seconds;
   if (link_gbps > 0) options.link = {link_gbps, link_latency_us};
-  if (gpu && kind == "threads" && kind_option->count() > 0)
-    throw Error(ErrorKind::kInvalid, "--gpu puts ranks into processes; leave out --world threads");
-  if (gpu) options.device = kGpuByRank;
-  if (kind == "threads" && !gpu) {
-    std::atomic<int> worst{kOk};
-    run_threads(ranks, options, [&](World& world) {
-      int const code = body(world);
-      if (code != kOk) worst = code;
-    });
-    return worst;
-  }
-  auto bootstrap = bootstrap_from_environment();
+  if (on_gpu) options.device = kGpuByRank;
+  int const gpus = on_gpu ? usable_gpus().count : 0;
+  // Processes where they are asked for, or where each can have a GPU of its own.
+  bool const chosen = kind_option && kind_option->count() > 0;
+  bool const processes = chosen ? kind == "processes" : on_gpu && ranks > 1 && gpus >= ranks;
+  auto bootstrap = processes || (on_gpu && !chosen) ? bootstrap_from_environment() : nullptr;
+  if (!processes && !bootstrap) return run_threads_on(gpus, options, body);
   if (!bootstrap) {
     auto command = command_line();
     command[0] = std::filesystem::read_symlink("/proc/self/exe");
@@ -139,9 +174,13 @@ std::string draw(World& world, std::string const& path, Timeline timeline, int w
                  std::function<void(Timeline*)> const& record, std::function<void()> const& run) {
   if (path.empty()) return {};
   Link const link = world.link();
-  timeline.facts.emplace_back("ranks", cores_shared(world.size() * workers));
-  timeline.facts.emplace_back("link",
-                              link.gbps > 0 ? fmt::format("declared, {:.3g} GB/s a rank", link.gbps) : "none declared");
+  if (world.on_gpu()) {
+    timeline.facts.emplace_back("ranks", fmt::format("{} on GPUs ({})", world.size(), world.kind()));
+  } else {
+    timeline.facts.emplace_back("ranks", cores_shared(world.size() * workers));
+    timeline.facts.emplace_back(
+        "link", link.gbps > 0 ? fmt::format("declared, {:.3g} GB/s a rank", link.gbps) : "none declared");
+  }
   record(&timeline);
   world.barrier();
   run();

@@ -28,6 +28,18 @@ void add_launch(CLI::App& app, Action& action);
 /// The command line as it was given: for result files, and to start the ranks of a world of processes.
 std::vector<std::string>& command_line();
 
+/// Where the ranks run, and why, as the user is told.
+struct Engine {
+  bool gpu = false;
+  std::string why;
+};
+
+void print_engine(Engine const& engine);
+/// What operators take on each rank beside their operands.
+void print_memory(int64_t bytes);
+/// What GPUs cannot do of a plan yet, or nothing.
+std::string only_host(Plan const& plan);
+
 /// Options that choose a world.
 struct WorldChoice {
   std::string kind = "threads";
@@ -35,15 +47,21 @@ struct WorldChoice {
   double link_gbps = -1;  ///< < 0: made so that communication takes half of the GEMM's time
   double link_latency_us = 5;
   double limit_seconds = 600;
-  bool gpu = false;  ///< ranks are processes, each on the GPU of its rank
+  bool gpu = false, host = false;  ///< one of the two is forced
   CLI::Option const* kind_option = nullptr;
 
   void add_to(CLI::App& app);
-  /// The option --gpu, of verbs that can.
+  /// The options --gpu and --host, of verbs that have the choice.
   void add_gpu_to(CLI::App& app);
+  /// Where ranks run: on GPUs if they are forced or there are some, unless `only_host` says what GPUs cannot do. Throws
+  /// Error{kUnsupported} where they are forced and there are none.
+  Engine engine(std::string const& only_host) const;
   /// Runs `body` on every rank: threads here, or processes that this one starts (then their exit code is returned), or
   /// the processes that a launcher has already started.
-  int run(std::function<int(World&)> const& body) const;
+  int run(std::function<int(World&)> const& body, bool on_gpu = false) const;
+
+ private:
+  int run_threads_on(int gpus, WorldOptions const& options, std::function<int(World&)> const& body) const;
 };
 
 /// Options of everything that runs an operator.

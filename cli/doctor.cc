@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <Eigen/Core>
+#include <algorithm>
 #include <thread>
 
 #include "cli/command.h"
@@ -54,6 +55,12 @@ void add_gpus(std::vector<Finding>& list, GpuReport const& report) {
                                 pair.works ? "copies, words behind them, stores and loads arrive as they were sent"
                                            : "does not work: " + pair.reason),
                     kernels && pair.works});
+  bool const broken = std::ranges::any_of(report.pairs, [](GpuPair const& pair) { return !pair.works; });
+  list.push_back({"nccl",
+                  report.no_nccl.empty() ? broken ? "here; ranks go through it, unfused, because a link does not work"
+                                                  : "here; ranks go through it, unfused, where a link does not work"
+                                         : report.no_nccl,
+                  broken && kernels && report.no_nccl.empty()});
   if (report.gpus.size() == 1)
     list.push_back(
         {"link", "one GPU: ranks may share it, for tests; nothing on it can be timed against a link", false});

@@ -1,11 +1,9 @@
 // flux run ag_gemm | gemm_rs | gemm_ar: one operator on random data, checked and timed.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "bench/case.h"
 #include "bench/tolerance.h"
-#include "cli/command.h"
+#include "cli/gpu_times.h"
 
 namespace flux::cli {
 namespace {
@@ -16,15 +14,16 @@ struct RunOptions {
   std::string dtype = "fp32", layout = "[out,in]", activation = "none";
 };
 
-// Why a run on GPUs is checked and not timed, or nothing.
-std::string not_timed(World& world) {
-  if (!world.on_gpu()) return {};
-  bool const shared = std::ranges::any_of(world.links(), [](LinkProof const& link) { return link.way == "same GPU"; });
-  return shared ? "ranks share a GPU, which serves them in turn: checked, and not to be timed"
-                : "checked, and not timed here";
+// What only the host engine does of this problem and plan; empty: nothing.
+std::string of_host_alone(RunOptions const& o, bool dtype_given) {
+  auto const& p = o.problem;
+  if (dtype_given && size_of(p.dtype) != 2) return fmt::format("GPUs multiply bf16 and fp16, not {}", name(p.dtype));
+  int64_t const width = p.gated ? p.n / 2 : p.n;
+  if (width % 8 != 0 || p.k % 8 != 0) return "on GPUs n (gated: n / 2) and k are multiples of 8";
+  return only_host(o.common.plan());
 }
 
-int run_on(World& world, RunOptions const& o) {
+int run_on(World& world, RunOptions const& o, Engine const& engine) {
   bench::Problem const& p = o.problem;
   Plan const plan = o.common.plan();
   bool const speaks = world.rank() == 0;
@@ -32,9 +31,14 @@ int run_on(World& world, RunOptions const& o) {
   double const error = test.error(64);
   bool const right = error <= bench::tolerance(p.dtype, p.op, plan, world.size());
 
-  bool const timed_too = o.common.samples > 0 && !world.on_gpu();
+  bool const timed_too = o.common.samples > 0 && can_be_timed(world);
   bench::Overlap overlap;
-  if (timed_too) overlap = timed(world, test.subject(), o.common);
+  GpuTimes on_gpu;
+  if (timed_too && world.on_gpu())
+    on_gpu = timed_on_gpu(
+        world, [&](bool fused) { test.run(fused); }, [&] { test.settle(); }, o.common.samples);
+  else if (timed_too)
+    overlap = timed(world, test.subject(), o.common);
   std::string const told = draw(
       world, o.common.timeline_path, bench::timeline_of(p, world.size()), plan.workers,
       [&](Timeline* t) { test.record(t); }, [&] { test.run(true); });
@@ -50,20 +54,24 @@ int run_on(World& world, RunOptions const& o) {
                           {"weight", name(p.layout)},
                           {"world", world.kind()},
                           {"gpu", world.on_gpu()},
+                          {"chosen", engine.why},
                           {"plan", to_string(plan)},
                           {"error", error},
                           {"right", right},
-                          {"shared_bytes", test.shared_bytes()}};
-    if (auto why = not_timed(world); !why.empty()) out["not_timed"] = why;
-    if (timed_too) out.update(to_json(overlap, world.link(), test.sent_bytes()));
+                          {"shared_bytes", test.shared_bytes()},
+                          {"memory_bytes", test.memory().total()}};
+    if (auto about = about_link(world); !about.empty()) out[timed_too ? "times" : "not_timed"] = about;
+    if (timed_too) out.update(world.on_gpu() ? to_json(on_gpu) : to_json(overlap, world.link(), test.sent_bytes()));
     if (!told.empty()) out["timeline"] = o.common.timeline_path;
     fmt::print("{}\n", out.dump(2));
   } else {
-    fmt::print("{} m={} n={} k={} {} on {} ranks ({}{})\n", name(p.op), p.m, p.n, p.k, name(p.dtype), world.size(),
-               world.kind(), world.on_gpu() ? " on GPUs" : "");
+    fmt::print("{} m={} n={} k={} {} on {} ranks ({})\n", name(p.op), p.m, p.n, p.k, name(p.dtype), world.size(),
+               world.kind());
+    print_engine(engine);
     fmt::print("  error against fp64        {:10.2e}      {}\n", error, right ? "right" : "WRONG");
-    if (timed_too) print_overlap(overlap, world.link());
-    if (auto why = not_timed(world); !why.empty()) fmt::print("  {}\n", why);
+    print_memory(test.memory().total());
+    if (timed_too) world.on_gpu() ? print_gpu_times(on_gpu) : print_overlap(overlap, world.link());
+    if (auto about = about_link(world); !about.empty()) fmt::print("  {}\n", about);
     fmt::print("  plan: {}\n", to_string(plan));
     if (!told.empty()) fmt::print("  {}\n", told);
   }
@@ -78,7 +86,7 @@ void add_operator(CLI::App& run, Action& action, Op op, char const* about) {
   command->add_option("--n", o->problem.n, "Output columns of the whole weight")->required();
   command->add_option("--k", o->problem.k, "Depth, over all ranks")->required();
   CLI::Option const* dtype =
-      command->add_option("--dtype", o->dtype, "fp32, bf16, fp16 or fp64; with --gpu bf16 (the default) or fp16")
+      command->add_option("--dtype", o->dtype, "fp32, bf16, fp16 or fp64; on GPUs bf16 (the default there) or fp16")
           ->capture_default_str();
   command->add_option("--weight", o->layout, "Weight layout: [out,in] or [in,out]")->capture_default_str();
   command->add_flag("--bias", o->problem.bias, "Adds a bias");
@@ -91,14 +99,15 @@ void add_operator(CLI::App& run, Action& action, Op op, char const* about) {
   o->common.world.add_gpu_to(*command);
   command->callback([o, dtype, &action] {
     action = [o, dtype] {
-      if (o->common.world.gpu && dtype->count() == 0) o->dtype = "bf16";
       o->problem.dtype = parse_dtype(o->dtype);
       o->problem.layout = parse_weight_layout(o->layout);
       o->problem.activation = parse_activation(o->activation);
       bench::check_problem(o->problem);
       o->common.plan();
       require_writable(o->common.timeline_path);
-      return o->common.world.run([&](World& world) { return run_on(world, *o); });
+      Engine const engine = o->common.world.engine(of_host_alone(*o, dtype->count() > 0));
+      if (engine.gpu && dtype->count() == 0) o->problem.dtype = DType::kBF16;
+      return o->common.world.run([&](World& world) { return run_on(world, *o, engine); }, engine.gpu);
     };
   });
 }

@@ -5,7 +5,7 @@
 
 #include "bench/mlp.h"
 #include "bench/random.h"
-#include "cli/command.h"
+#include "cli/gpu_times.h"
 #include "io/npy.h"
 
 namespace flux::cli {
@@ -32,6 +32,11 @@ struct Report {
   Link link;
   std::string world_kind, plan, timeline;
   int ranks;
+  Engine engine;
+  bool timed;
+  GpuTimes on_gpu;
+  std::string about_link;
+  int64_t memory_bytes;
 };
 
 void print_json(Report const& r, MlpOptions const& o) {
@@ -46,12 +51,16 @@ void print_json(Report const& r, MlpOptions const& o) {
                         {"tp", r.ranks},
                         {"dtype", name(r.dtype)},
                         {"world", r.world_kind},
+                        {"gpu", r.engine.gpu},
+                        {"chosen", r.engine.why},
                         {"plan", r.plan},
                         {"error", r.error},
                         {"tolerance", r.tolerance},
                         {"right", r.error <= r.tolerance},
-                        {"shared_bytes", r.shared_bytes}};
-  if (o.common.samples > 0) out.update(to_json(r.overlap, r.link, r.sent_bytes));
+                        {"shared_bytes", r.shared_bytes},
+                        {"memory_bytes", r.memory_bytes}};
+  if (!r.about_link.empty()) out[r.timed ? "times" : "not_timed"] = r.about_link;
+  if (r.timed) out.update(r.engine.gpu ? to_json(r.on_gpu) : to_json(r.overlap, r.link, r.sent_bytes));
   if (!r.timeline.empty()) out["timeline"] = o.common.timeline_path;
   if (!o.output.empty()) out["output"] = o.output;
   fmt::print("{}\n", out.dump(2));
@@ -61,19 +70,31 @@ void print_text(Report const& r, MlpOptions const& o) {
   fmt::print("MLP of layer {} ({}), hidden {}, intermediate {}{}, {}: {} rows, {} on {} ranks ({})\n", o.choice.layer,
              r.weights.family, r.weights.hidden, r.weights.intermediate, r.weights.gated() ? " gated" : "",
              name(r.weights.activation), r.rows, name(r.dtype), r.ranks, r.world_kind);
+  print_engine(r.engine);
   fmt::print("  error against fp64        {:10.2e}      {} (allowed {:.0e})\n", r.error,
              r.error <= r.tolerance ? "right" : "WRONG", r.tolerance);
-  if (o.common.samples > 0) print_overlap(r.overlap, r.link);
+  print_memory(r.memory_bytes);
+  if (r.timed) r.engine.gpu ? print_gpu_times(r.on_gpu) : print_overlap(r.overlap, r.link);
+  if (!r.about_link.empty()) fmt::print("  {}\n", r.about_link);
   fmt::print("  plan: {}\n", r.plan);
   if (!r.timeline.empty()) fmt::print("  {}\n", r.timeline);
   if (!o.output.empty()) fmt::print("  output: {} [{}, {}] {}\n", o.output, r.rows, r.weights.hidden, name(r.dtype));
 }
 
-int run_on(World& world, MlpOptions const& o) {
+// What only the host engine does of this model and plan; empty: nothing.
+std::string of_host_alone(MlpOptions const& o, MlpWeights const& weights) {
+  if (!o.dtype.empty() && size_of(parse_dtype(o.dtype)) != 2) return "GPUs multiply bf16 and fp16, not " + o.dtype;
+  if (weights.hidden % 8 != 0 || weights.intermediate % 8 != 0)
+    return "on GPUs hidden and intermediate size are multiples of 8";
+  return only_host(o.common.plan());
+}
+
+int run_on(World& world, MlpOptions const& o, Engine const& engine) {
   bool const speaks = world.rank() == 0;
   Checkpoint const checkpoint(o.weights);
   MlpWeights const weights = find_mlp(checkpoint, o.choice);
-  DType const dtype = o.dtype.empty() ? weights.up.dtype : parse_dtype(o.dtype);
+  DType dtype = o.dtype.empty() ? weights.up.dtype : parse_dtype(o.dtype);
+  if (engine.gpu && o.dtype.empty() && size_of(dtype) != 2) dtype = DType::kBF16;
   std::unique_ptr<NpyFile> file;
   OwnedTensor random;
   Tensor x;
@@ -87,8 +108,24 @@ int run_on(World& world, MlpOptions const& o) {
   }
   Plan const plan = o.common.plan();
   bench::Mlp mlp(world, weights, dtype, x, plan);
-  Report r{weights,         dtype, x.rows,      0, mlp.shared_bytes(), 0, 0, {}, {}, std::string(world.kind()),
-           to_string(plan), {},    world.size()};
+  Report r{weights,
+           dtype,
+           x.rows,
+           0,
+           mlp.shared_bytes(),
+           0,
+           0,
+           {},
+           {},
+           std::string(world.kind()),
+           to_string(plan),
+           {},
+           world.size(),
+           engine,
+           o.common.samples > 0 && can_be_timed(world),
+           {},
+           about_link(world),
+           mlp.memory_bytes()};
   r.error = mlp.error(256);
   r.tolerance = o.max_error >= 0 ? o.max_error : default_tolerance(dtype);
   bool const right = r.error <= r.tolerance;
@@ -96,9 +133,15 @@ int run_on(World& world, MlpOptions const& o) {
     OwnedTensor const y = mlp.gathered();
     if (speaks) write_npy(o.output, y);
   }
-  bench::Subject const subject = mlp.subject();
-  r.sent_bytes = subject.sent_bytes;
-  if (o.common.samples > 0) r.overlap = timed(world, subject, o.common);
+  if (engine.gpu) {
+    if (r.timed)
+      r.on_gpu = timed_on_gpu(
+          world, [&](bool fused) { mlp.run(fused); }, [&] { mlp.settle(); }, o.common.samples);
+  } else {
+    bench::Subject const subject = mlp.subject();
+    r.sent_bytes = subject.sent_bytes;
+    if (r.timed) r.overlap = timed(world, subject, o.common);
+  }
   r.link = world.link();
   Timeline timeline;
   timeline.title = fmt::format("MLP ({}) on {} ranks: AG+GEMM, then GEMM+RS", weights.family, world.size());
@@ -109,7 +152,7 @@ int run_on(World& world, MlpOptions const& o) {
       [&] { mlp.run(true); });
   if (speaks) o.common.json ? print_json(r, o) : print_text(r, o);
   if (!right) return o.max_error >= 0 ? kFailed : kWrongOutput;
-  if (o.min_efficiency >= 0 && o.common.samples > 0) {
+  if (o.min_efficiency >= 0 && o.common.samples > 0 && !engine.gpu) {
     // Rank 0's figure counts; the others' are the same rounds.
     bool const enough = r.overlap.efficiency() >= o.min_efficiency;
     if (!enough && speaks)
@@ -136,16 +179,18 @@ void add_run_mlp(CLI::App& run, Action& action) {
   mlp->add_option("--down-bias", o->choice.down_bias, "Tensor name of the second bias");
   mlp->add_flag("--in-out", o->in_out, "Named weights are stored [in, out]");
   mlp->add_option("--activation", o->activation, "Instead of the checkpoint's");
-  mlp->add_option("--dtype", o->dtype, "Computes in this dtype; default: the checkpoint's");
+  mlp->add_option("--dtype", o->dtype,
+                  "Computes in this dtype; default: the checkpoint's, on GPUs bf16 if that has not 16 bits");
   mlp->add_option("--rows", o->rows, "Rows of random input")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 31))
       ->capture_default_str();
   mlp->add_option("--input", o->input, "A .npy file [rows, hidden] instead of random input");
   mlp->add_option("--output", o->output, "Writes y [rows, hidden] as .npy");
   mlp->add_option("--max-error", o->max_error, "Exit code 1 if the error is larger");
-  mlp->add_option("--min-efficiency", o->min_efficiency, "Exit code 1 if E is smaller");
+  mlp->add_option("--min-efficiency", o->min_efficiency, "Exit code 1 if E is smaller; asked of the host alone");
   o->common.world.ranks = 8;
   o->common.add_to(*mlp);
+  o->common.world.add_gpu_to(*mlp);
   mlp->callback([o, &action] {
     action = [o] {
       if (o->in_out) o->choice.layout = WeightLayout::kInOut;
@@ -154,8 +199,10 @@ void add_run_mlp(CLI::App& run, Action& action) {
       o->common.plan();
       require_writable(o->common.timeline_path);
       require_writable(o->output);
-      find_mlp(Checkpoint(o->weights), o->choice);  // a mistake is said once, before any rank starts
-      return o->common.world.run([&](World& world) { return run_on(world, *o); });
+      Checkpoint const checkpoint(o->weights);
+      MlpWeights const weights = find_mlp(checkpoint, o->choice);  // a mistake is said once, before any rank starts
+      Engine const engine = o->common.world.engine(of_host_alone(*o, weights));
+      return o->common.world.run([&](World& world) { return run_on(world, *o, engine); }, engine.gpu);
     };
   });
 }

@@ -62,20 +62,35 @@ foreach(room IN LISTS rooms)
   flux_add_test_room(${room} flux)
 endforeach()
 
-# Worlds of processes on GPUs, where a GPU is played by memory of the host: it stands in for the CUDA runtime.
+# Worlds of processes on GPUs and their operators, where a GPU is played by memory of the host: it stands in for the
+# CUDA runtime and for our kernels.
 if(FLUX_CUDA_FOUND)
-  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/test/gpu/fake/*.cc ${PROJECT_SOURCE_DIR}/src/world/*.cc
-       ${PROJECT_SOURCE_DIR}/src/world/cuda/*.cc)
-  add_executable(test_fake_gpu ${sources} test/world/main.cc test/world/program.cc)
+  set(on_fake_gpu ${flux_sources})
+  list(FILTER on_fake_gpu INCLUDE REGEX "/src/(engine|op|plan|world)/|/trace/timeline|/io/(owned_tensor|shape)")
+  file(GLOB on_gpu CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/world/cuda/*.cc ${PROJECT_SOURCE_DIR}/src/op/gpu/*.cc)
+  add_library(flux_on_fake_gpu SHARED ${on_fake_gpu} ${on_gpu})
+  target_include_directories(flux_on_fake_gpu PUBLIC include src)
+  target_include_directories(flux_on_fake_gpu SYSTEM PUBLIC ${CUDAToolkit_INCLUDE_DIRS})
+  target_link_libraries(flux_on_fake_gpu PUBLIC flux_compiler Threads::Threads
+                        PRIVATE Eigen3::Eigen fmt::fmt nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
+  target_compile_definitions(flux_on_fake_gpu PRIVATE FLUX_WITH_CUDA=1 FLUX_WITH_SM90=1)
+  target_compile_options(flux_on_fake_gpu PRIVATE ${flux_light})
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/test/gpu/fake/*.cc)
+  add_executable(test_fake_gpu ${sources} test/gpu/scenario_list.cc test/op/scenario.cc test/world/main.cc
+                 test/world/program.cc)
   set_target_properties(test_fake_gpu PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test)
-  target_include_directories(test_fake_gpu PRIVATE include src test)
-  target_include_directories(test_fake_gpu SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
-  target_compile_definitions(test_fake_gpu PRIVATE FLUX_WITH_CUDA=1)
-  target_link_libraries(test_fake_gpu PRIVATE flux_compiler Threads::Threads GTest::gtest fmt::fmt
+  target_include_directories(test_fake_gpu PRIVATE test)
+  target_link_libraries(test_fake_gpu PRIVATE flux_on_fake_gpu GTest::gtest Eigen3::Eigen fmt::fmt
                         nlohmann_json::nlohmann_json)
   target_compile_options(test_fake_gpu PRIVATE ${flux_light})
+  add_library(flux_fake_nccl SHARED test/gpu/fake/nccl/nccl.cc)
+  set_target_properties(flux_fake_nccl PROPERTIES OUTPUT_NAME nccl SOVERSION 2
+                        LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test/fake_nccl)
+  target_link_libraries(flux_fake_nccl PRIVATE flux_compiler)
+  target_compile_definitions(test_fake_gpu PRIVATE FLUX_FAKE_NCCL="${PROJECT_BINARY_DIR}/test/fake_nccl")
+  add_dependencies(test_fake_gpu flux_fake_nccl)
   add_test(NAME fake_gpu COMMAND test_fake_gpu --gtest_output=xml:${results}/fake_gpu.xml)
-  set_tests_properties(fake_gpu PROPERTIES TIMEOUT 120)
+  set_tests_properties(fake_gpu PROPERTIES TIMEOUT 300)
 endif()
 
 # The library with planted bugs, random delays and ThreadSanitizer, beside the product build.

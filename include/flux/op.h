@@ -15,15 +15,45 @@ namespace flux {
 struct Timeline;
 class GatherOperator;  // what stands behind the door, on the host or on GPUs: src/op/operators.h
 class SumOperator;
+class Buffers;  // behind a Workspace: src/op/buffers.h
 
 // In worlds on GPUs all tensors lie in GPU memory and calls are enqueued on `stream`, one stream a lane: run() returns
 // at once and results are there when the stream has come so far. A CUDA graph may capture a call. A call that cannot
 // end (a rank is gone) leaves NaN and ends within WorldOptions::limit_seconds; World::check and the next call throw
-// then.
+// then. The host runs at most 64 calls ahead of an operator, then a call waits; an operator that goes away waits for
+// its calls. A graph that holds a call is replayed only as long as its operator lives.
+
+/// Memory that an operator takes on each rank beside its operands, in bytes: told before anything is allocated. On GPUs
+/// each part is rounded up to the driver's pages. An operator for which some rank has too little is an error on all.
+struct MemoryNeed {
+  int buffers = 1;      ///< of the plan
+  int64_t buffer = 0;   ///< each of them, reached by all ranks: a Workspace may hold them
+  int64_t scratch = 0;  ///< of this rank alone: a Workspace may hold it
+  int64_t own = 0;      ///< of the operator alone: flags and counters
+
+  int64_t total() const { return buffers * buffer + scratch + own; }
+  /// What serves this and the other, one after the other.
+  MemoryNeed& cover(MemoryNeed const& other);
+};
+
+/// Buffers that operators of one world use in turn, so that the layers of a model do not multiply them. Their calls are
+/// made in the same order on every rank, on the host by one thread at a time; on GPUs also on several streams, where
+/// each call comes after the one before. Not for route=sum.
+class Workspace {
+ public:
+  /// Collective. `need`: what memory() said of the operators, by cover(). Throws Error{kDevice} where there is no room.
+  Workspace(World& world, MemoryNeed const& need);
+  ~Workspace();
+  std::shared_ptr<Buffers> const& buffers() const { return buffers_; }
+
+ private:
+  std::shared_ptr<Buffers> buffers_;
+};
 
 /// y = act(all_gather(x) · wᵀ + bias), the gather hidden behind the GEMM. Source: the FLUX paper, section 4.2.
 ///
 /// Construction is collective and allocates all memory that ranks share; `run` is collective and allocates none of it.
+/// `workspace`: whose buffers it uses instead of its own; it keeps them.
 class AllGatherGemm {
  public:
   struct Shape {
@@ -31,10 +61,12 @@ class AllGatherGemm {
     int64_t k = 0;
     DType dtype = DType::kF32;
   };
-  AllGatherGemm(World& world, Shape const& shape, Plan const& plan = {});
+  AllGatherGemm(World& world, Shape const& shape, Plan const& plan = {}, Workspace const* workspace = nullptr);
   ~AllGatherGemm();
 
-  /// Bytes of shared memory a rank will allocate.
+  /// What construction will allocate on each rank, in a workspace or not.
+  static MemoryNeed memory(World& world, Shape const& shape, Plan const& plan = {});
+  /// Bytes of shared memory a rank will allocate on the host.
   static int64_t shared_bytes(Shape const& shape, int ranks, Plan const& plan = {});
 
   /// x: [m_r, k], this rank's part of m rows. Several weights may read one gather. `gathered`, if given, receives [m,
@@ -63,8 +95,9 @@ class GemmReduceScatter {
     DType dtype = DType::kF32;
     int64_t k = 0;  ///< over all ranks, for the choice of tiles on GPUs; 0: not known
   };
-  GemmReduceScatter(World& world, Shape const& shape, Plan const& plan = {});
+  GemmReduceScatter(World& world, Shape const& shape, Plan const& plan = {}, Workspace const* workspace = nullptr);
   ~GemmReduceScatter();
+  static MemoryNeed memory(World& world, Shape const& shape, Plan const& plan = {});
   static int64_t shared_bytes(Shape const& shape, int ranks, Plan const& plan = {});
 
   /// x: [m, k_r]; weight: [n, k_r] or [k_r, n]; out: [m_r, n].
@@ -80,8 +113,9 @@ class GemmReduceScatter {
 class GemmAllReduce {
  public:
   using Shape = GemmReduceScatter::Shape;
-  GemmAllReduce(World& world, Shape const& shape, Plan const& plan = {});
+  GemmAllReduce(World& world, Shape const& shape, Plan const& plan = {}, Workspace const* workspace = nullptr);
   ~GemmAllReduce();
+  static MemoryNeed memory(World& world, Shape const& shape, Plan const& plan = {});
   static int64_t shared_bytes(Shape const& shape, int ranks, Plan const& plan = {});
 
   /// x: [m, k_r]; weight: [n, k_r] or [k_r, n]; out: [m, n] on every rank.

@@ -14,16 +14,20 @@ namespace {
 
 class HostGather final : public GatherOperator {
  public:
-  HostGather(Team& team, AllGatherGemm::Shape const& s, Plan const& p)
+  HostGather(Team& team, AllGatherGemm::Shape const& s, Plan const& p, std::shared_ptr<Buffers> shared)
       : GatherOperator(team, s),
         plan(on_host(p)),
-        channel(team, fmt::format("ag_gemm m<={} k={} {}", s.max_m, s.k, name(s.dtype)),
-                // Behind the words of the rows stand those that say "my shard may be read", one a source.
-                most_arrival_words(s.max_m, s.k, team.size(), 8, p) + team.size(), s.max_m * s.k * size_of(s.dtype), p),
+        channel(team, fmt::format("ag_gemm m<={} k={} {}", s.max_m, s.k, name(s.dtype)), words_of(s, team.size(), p),
+                s.max_m * s.k * size_of(s.dtype), p, std::move(shared)),
         workers(p.workers) {}
 
   void run(int64_t m, Tensor const& x, std::span<Linear const> linears, Tensor const& gathered, Stream) override;
   void record(Timeline* to) override { timeline = to; }
+
+  // Behind the words of the rows stand those that say "my shard may be read", one a source.
+  static int64_t words_of(AllGatherGemm::Shape const& s, int ranks, Plan const& p) {
+    return most_arrival_words(s.max_m, s.k, ranks, 8, p) + ranks;
+  }
 
  private:
   Plan plan;
@@ -109,8 +113,13 @@ void HostGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears
 
 }  // namespace
 
-std::unique_ptr<GatherOperator> host_ag_gemm(Team& team, AllGatherGemm::Shape const& shape, Plan const& plan) {
-  return std::make_unique<HostGather>(team, shape, plan);
+std::unique_ptr<GatherOperator> host_ag_gemm(Team& team, AllGatherGemm::Shape const& shape, Plan const& plan,
+                                             std::shared_ptr<Buffers> shared) {
+  return std::make_unique<HostGather>(team, shape, plan, std::move(shared));
+}
+
+MemoryNeed host_ag_gemm_memory(Team& team, AllGatherGemm::Shape const& s, Plan const& plan) {
+  return memory_need(HostGather::words_of(s, team.size(), plan), s.max_m * s.k * size_of(s.dtype), plan);
 }
 
 }  // namespace flux

@@ -7,10 +7,6 @@
 namespace flux {
 namespace {
 
-constexpr int64_t kLine = 128;  // bytes: words and data never share a cache line
-
-int64_t padded(int64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
-
 // FNV-1a: the same on every rank, which std::hash does not promise.
 uint64_t hash(std::string_view text, uint64_t seed = 14695981039346656037ull) {
   for (unsigned char c : text) seed = (seed ^ c) * 1099511628211ull;
@@ -19,18 +15,30 @@ uint64_t hash(std::string_view text, uint64_t seed = 14695981039346656037ull) {
 
 }  // namespace
 
-int64_t Channel::bytes(int64_t words, int64_t data_bytes, Plan const& plan) {
-  return plan.buffers * (padded(kHeadBytes + words * int64_t{sizeof(Word)}) + padded(std::max<int64_t>(data_bytes, 1)));
+Word digest_of(std::string_view description, uint64_t seed) {
+  uint64_t const digest = hash(description, seed ^ 14695981039346656037ull);
+  auto const word = static_cast<Word>(digest ^ digest >> 32);
+  return word == 0 ? 1 : word;
 }
 
-Channel::Channel(Team& team, std::string_view description, int64_t words, int64_t data_bytes, Plan const& plan)
+int64_t Channel::bytes(int64_t words, int64_t data_bytes, Plan const& plan) {
+  return plan.buffers * (Buffers::padded(words * int64_t{sizeof(Word)}) + Buffers::bytes(data_bytes));
+}
+
+MemoryNeed memory_need(int64_t words, int64_t data_bytes, Plan const& plan, int64_t scratch_bytes, int64_t own_bytes) {
+  return {plan.buffers, Buffers::bytes(data_bytes), scratch_bytes,
+          plan.buffers * Buffers::padded(words * int64_t{sizeof(Word)}) + own_bytes};
+}
+
+Channel::Channel(Team& team, std::string_view description, int64_t words, int64_t data_bytes, Plan const& plan,
+                 std::shared_ptr<Buffers> shared, int64_t scratch_bytes)
     : team_(team),
-      description_(hash(fmt::format("{} {} #{}", description, to_string(plan), team.next_operator()))),
+      description_(hash(fmt::format("{} {} #{} @{}", description, to_string(plan), team.next_operator(),
+                                    shared ? shared->number() + 1 : 0))),
       words_(words),
-      word_bytes_(padded(kHeadBytes + (planted(Bug::kFlagArrayTooSmall) ? words / 4 : words) * int64_t{sizeof(Word)})),
-      data_bytes_(padded(std::max<int64_t>(data_bytes, 1))),
+      word_bytes_(Buffers::padded((planted(Bug::kFlagArrayTooSmall) ? words / 4 : words) * int64_t{sizeof(Word)})),
       lane_(plan.lane),
-      buffers_(plan.buffers) {
+      buffers_(std::move(shared)) {
   auto const all = team.all_gather(fmt::format("{}", description_));
   for (int r = 0; r < team.size(); ++r)
     if (all[r] != all[team.rank()])
@@ -39,28 +47,35 @@ Channel::Channel(Team& team, std::string_view description, int64_t words, int64_
           fmt::format("rank {} and rank {} construct different operators ({} here); every rank must construct the same "
                       "ones in the same order",
                       team.rank(), r, fmt::format("{} {}", description, to_string(plan))));
-  word_memory_ = team.allocate(buffers_ * word_bytes_, Use::kWords);
-  data_memory_ = team.allocate(buffers_ * data_bytes_, Use::kData);
+  if (buffers_) {
+    if (&buffers_->team() != &team)
+      throw Error(ErrorKind::kInvalid, "the workspace is another world's; make one in the operator's world");
+    buffers_->admit(plan, data_bytes, scratch_bytes);
+  } else {
+    buffers_ = std::make_shared<Buffers>(team, plan.buffers, data_bytes, scratch_bytes, false);
+  }
+  word_memory_ = team.allocate(plan.buffers * word_bytes_, Use::kWords);
 }
 
 Call Channel::next(std::string_view sizes) {
   Call call;
-  call.buffer = static_cast<int>(calls_++ % buffers_);
-  uint64_t const digest = hash(sizes, description_) + call.buffer;
-  call.digest = static_cast<Word>(digest ^ digest >> 32);
-  if (call.digest == 0) call.digest = 1;
+  call.buffer = buffers_->next();
+  call.digest = digest_of(sizes, description_ + static_cast<uint64_t>(call.buffer));
   call.watch = team_.begin_call(lane_, call.digest);
   return call;
 }
 
-HostChannel::HostChannel(Team& team, std::string_view description, int64_t words, int64_t data_bytes, Plan const& plan)
-    : Channel(team, description, words, data_bytes, plan), copies_(team.link_clock()) {
-  for (int b = 0; b < buffers(); ++b)
-    for (int p = 0; p < team.size(); ++p) store_release(credits({b, 0, {}}).at(team.rank()) + p, kGranted);
-  team.all_gather({});  // no rank calls before all credits stand
-}
+HostChannel::HostChannel(Team& team, std::string_view description, int64_t words, int64_t data_bytes, Plan const& plan,
+                         std::shared_ptr<Buffers> shared)
+    : Channel(team, description, words, data_bytes, plan, std::move(shared)), copies_(team.link_clock()) {}
 
 Call HostChannel::begin(std::string_view sizes) {
+  if (buffers().busy.exchange(true)) {
+    team().check();
+    throw Error(ErrorKind::kInvalid,
+                "two operators that share a workspace are called at the same time; give each thread's operators a "
+                "workspace of their own");
+  }
   Call const call = next(sizes);
   int const rank = team().rank(), ranks = team().size();
   for (int p = 0; p < ranks && !planted(Bug::kNoCredit); ++p) {
@@ -88,6 +103,7 @@ void HostChannel::finish(Call const& call) {
   for (int64_t i = 0; i < word_count() && !planted(Bug::kStaleDigest); ++i) store_release(words + i, 0);
   for (int p = 0; p < ranks; ++p)
     if (p != rank) store_release(credits(call).at(p) + rank, kGranted);
+  buffers().busy = false;
 }
 
 }  // namespace flux

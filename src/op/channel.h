@@ -1,11 +1,11 @@
 #pragma once
-// What one operator shares among its ranks: buffers of words and data, used in turn, and what says when a buffer may be
-// written again: credits, and the words by which every rank hears of every other in every call. Protocol:
-// docs/protocol.md.
+// What one operator shares among its ranks: words of its own, and buffers that are its own or those of a workspace.
+// Protocol: docs/protocol.md.
 #include <memory>
 #include <string_view>
 
 #include "flux/plan.h"
+#include "op/buffers.h"
 #include "world/team.h"
 
 namespace flux {
@@ -17,47 +17,48 @@ struct Call {
   Watch watch;
 };
 
+/// What stands for a call in words: never 0.
+Word digest_of(std::string_view description, uint64_t seed = 0);
+
 class Channel {
  public:
   static int64_t bytes(int64_t words, int64_t data_bytes, Plan const& plan);
 
-  Symmetric<Word> words(Call const& call) const { return word_memory_->view<Word>(head(call) + kHeadBytes); }
-  Symmetric<std::byte> data(Call const& call) const { return data_memory_->view<std::byte>(call.buffer * data_bytes_); }
-  /// At each rank, the credits that its peers gave to write this buffer of theirs.
-  Symmetric<Word> credits(Call const& call) const { return word_memory_->view<Word>(head(call)); }
-  /// At each rank, the digests of the calls that its peers have begun on this buffer.
-  Symmetric<Word> begun(Call const& call) const {
-    return word_memory_->view<Word>(head(call) + kMaxRanks * int64_t{sizeof(Word)});
-  }
+  Symmetric<Word> words(Call const& call) const { return word_memory_->view<Word>(call.buffer * word_bytes_); }
+  Symmetric<std::byte> data(Call const& call) const { return buffers_->data(call.buffer); }
+  Symmetric<Word> credits(Call const& call) const { return buffers_->credits(call.buffer); }
+  Symmetric<Word> begun(Call const& call) const { return buffers_->begun(call.buffer); }
   Team& team() { return team_; }
+  Buffers& buffers() { return *buffers_; }
 
  protected:
-  /// Collective. Per buffer and rank: `words` words and `data_bytes` bytes, zeroed. `description` names operator and
-  /// shape; every rank must give the same, and the same plan.
-  Channel(Team& team, std::string_view description, int64_t words, int64_t data_bytes, Plan const& plan);
+  /// Collective. Per buffer and rank: `words` words and `data_bytes` bytes, zeroed, and `scratch_bytes` of a GPU; those
+  /// of `shared`, or its own. `description` names operator and shape; every rank must give the same, and the same plan.
+  Channel(Team& team, std::string_view description, int64_t words, int64_t data_bytes, Plan const& plan,
+          std::shared_ptr<Buffers> shared, int64_t scratch_bytes = 0);
   /// The next call: its buffer and digest. `sizes` is what distinguishes it from others of the same operator.
   Call next(std::string_view sizes);
 
-  int buffers() const { return buffers_; }
   int64_t word_count() const { return words_; }
 
  private:
-  // A buffer begins with a credit and a "has begun" word for each peer.
-  static constexpr int64_t kHeadBytes = 2 * kMaxRanks * sizeof(Word);
-  int64_t head(Call const& call) const { return call.buffer * word_bytes_; }
-
   Team& team_;
   uint64_t description_;
-  int64_t words_, word_bytes_, data_bytes_;  // of a buffer
-  int lane_, buffers_;
-  int64_t calls_ = 0;
-  std::shared_ptr<SymmetricMemory> word_memory_, data_memory_;
+  int64_t words_, word_bytes_;  // of a buffer
+  int lane_;
+  std::shared_ptr<Buffers> buffers_;
+  std::shared_ptr<SymmetricMemory> word_memory_;
 };
+
+/// What a channel takes, and beside it scratch and memory of the operator's own.
+MemoryNeed memory_need(int64_t words, int64_t data_bytes, Plan const& plan, int64_t scratch_bytes = 0,
+                       int64_t own_bytes = 0);
 
 /// Calls of the host engine: this thread waits.
 class HostChannel final : public Channel {
  public:
-  HostChannel(Team& team, std::string_view description, int64_t words, int64_t data_bytes, Plan const& plan);
+  HostChannel(Team& team, std::string_view description, int64_t words, int64_t data_bytes, Plan const& plan,
+              std::shared_ptr<Buffers> shared = nullptr);
 
   /// Starts a call: waits until nobody reads or writes this buffer's last use any more, tells every peer of the call.
   /// Throws as Team::check.

@@ -11,10 +11,16 @@ namespace {
 constexpr auto ag_gemm_on_gpu = gpu_ag_gemm;
 constexpr auto gemm_rs_on_gpu = gpu_gemm_rs;
 constexpr auto gemm_ar_on_gpu = gpu_gemm_ar;
+constexpr auto ag_gemm_memory_on_gpu = gpu_ag_gemm_memory;
+constexpr auto gemm_rs_memory_on_gpu = gpu_gemm_rs_memory;
+constexpr auto gemm_ar_memory_on_gpu = gpu_gemm_ar_memory;
 #else  // no world of this build has a GPU
 constexpr auto ag_gemm_on_gpu = host_ag_gemm;
 constexpr auto gemm_rs_on_gpu = host_gemm_rs;
 constexpr auto gemm_ar_on_gpu = host_gemm_ar;
+constexpr auto ag_gemm_memory_on_gpu = host_ag_gemm_memory;
+constexpr auto gemm_rs_memory_on_gpu = host_gemm_rs_memory;
+constexpr auto gemm_ar_memory_on_gpu = host_gemm_ar_memory;
 #endif
 
 void check_gather_plan(AllGatherGemm::Shape const& shape, Plan const& plan) {
@@ -51,15 +57,29 @@ void check_sum_call(SumOperator const& o, int64_t rows, int64_t m, Tensor const&
   require_summed(rows, o.shape.n, o.shape.dtype, out, epilogue);
 }
 
+/// Before anything is allocated. Collective.
+std::shared_ptr<Buffers> admitted(World& world, std::string_view op, int64_t max_m, MemoryNeed const& need,
+                                  Workspace const* workspace) {
+  int64_t const more = workspace ? need.own : need.total();
+  require_room(world.team(), fmt::format("{} of up to {} rows", op, max_m), more);
+  return workspace ? workspace->buffers() : nullptr;
+}
+
 }  // namespace
 
 // ---- AG+GEMM ----
 
-AllGatherGemm::AllGatherGemm(World& world, Shape const& shape, Plan const& plan) {
-  check_gather_plan(shape, plan);
-  operator_ = (world.on_gpu() ? ag_gemm_on_gpu : host_ag_gemm)(world.team(), shape, plan);
+AllGatherGemm::AllGatherGemm(World& world, Shape const& shape, Plan const& plan, Workspace const* workspace) {
+  MemoryNeed const need = memory(world, shape, plan);
+  auto shared = admitted(world, "ag_gemm", shape.max_m, need, workspace);
+  operator_ = (world.on_gpu() ? ag_gemm_on_gpu : host_ag_gemm)(world.team(), shape, plan, std::move(shared));
 }
 AllGatherGemm::~AllGatherGemm() = default;
+
+MemoryNeed AllGatherGemm::memory(World& world, Shape const& shape, Plan const& plan) {
+  check_gather_plan(shape, plan);
+  return (world.on_gpu() ? ag_gemm_memory_on_gpu : host_ag_gemm_memory)(world.team(), shape, plan);
+}
 
 int64_t AllGatherGemm::shared_bytes(Shape const& shape, int ranks, Plan const& plan) {
   check_gather_plan(shape, plan);
@@ -76,11 +96,17 @@ void AllGatherGemm::record(Timeline* timeline) { operator_->record(timeline); }
 
 // ---- GEMM+RS ----
 
-GemmReduceScatter::GemmReduceScatter(World& world, Shape const& shape, Plan const& plan) {
-  require_shape(shape.max_m, "n", shape.n, plan);
-  operator_ = (world.on_gpu() ? gemm_rs_on_gpu : host_gemm_rs)(world.team(), shape, plan);
+GemmReduceScatter::GemmReduceScatter(World& world, Shape const& shape, Plan const& plan, Workspace const* workspace) {
+  MemoryNeed const need = memory(world, shape, plan);
+  auto shared = admitted(world, "gemm_rs", shape.max_m, need, workspace);
+  operator_ = (world.on_gpu() ? gemm_rs_on_gpu : host_gemm_rs)(world.team(), shape, plan, std::move(shared));
 }
 GemmReduceScatter::~GemmReduceScatter() = default;
+
+MemoryNeed GemmReduceScatter::memory(World& world, Shape const& shape, Plan const& plan) {
+  require_shape(shape.max_m, "n", shape.n, plan);
+  return (world.on_gpu() ? gemm_rs_memory_on_gpu : host_gemm_rs_memory)(world.team(), shape, plan);
+}
 
 int64_t GemmReduceScatter::shared_bytes(Shape const& shape, int ranks, Plan const& plan) {
   require_shape(shape.max_m, "n", shape.n, plan);
@@ -100,11 +126,17 @@ void GemmReduceScatter::record(Timeline* timeline) { operator_->record(timeline)
 
 // ---- GEMM+AR ----
 
-GemmAllReduce::GemmAllReduce(World& world, Shape const& shape, Plan const& plan) {
-  require_shape(shape.max_m, "n", shape.n, plan);
-  operator_ = (world.on_gpu() ? gemm_ar_on_gpu : host_gemm_ar)(world.team(), shape, plan);
+GemmAllReduce::GemmAllReduce(World& world, Shape const& shape, Plan const& plan, Workspace const* workspace) {
+  MemoryNeed const need = memory(world, shape, plan);
+  auto shared = admitted(world, "gemm_ar", shape.max_m, need, workspace);
+  operator_ = (world.on_gpu() ? gemm_ar_on_gpu : host_gemm_ar)(world.team(), shape, plan, std::move(shared));
 }
 GemmAllReduce::~GemmAllReduce() = default;
+
+MemoryNeed GemmAllReduce::memory(World& world, Shape const& shape, Plan const& plan) {
+  require_shape(shape.max_m, "n", shape.n, plan);
+  return (world.on_gpu() ? gemm_ar_memory_on_gpu : host_gemm_ar_memory)(world.team(), shape, plan);
+}
 
 int64_t GemmAllReduce::shared_bytes(Shape const& shape, int ranks, Plan const& plan) {
   require_shape(shape.max_m, "n", shape.n, plan);

@@ -8,9 +8,10 @@ namespace {
 class HostAllReduce final : public HostReduceScatter {
  public:
   // The summed rows, and a word for each of their bands, lie behind the partials.
-  HostAllReduce(Team& team, GemmAllReduce::Shape const& s, Plan const& p, PartialSums::Way way)
-      : HostReduceScatter(team, s, p, "gemm_ar", way, PartialSums::words(s.max_m, team.size(), p, way),
-                          s.max_m * s.n * size_of(s.dtype)),
+  HostAllReduce(Team& team, GemmAllReduce::Shape const& s, Plan const& p, PartialSums::Way way,
+                std::shared_ptr<Buffers> shared)
+      : HostReduceScatter(team, s, p, "gemm_ar", way, std::move(shared),
+                          PartialSums::words(s.max_m, team.size(), p, way), s.max_m * s.n * size_of(s.dtype)),
         result_words(PartialSums::words(s.max_m, team.size(), p, way)),
         result_bytes(PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.size(), p, way)) {}
 
@@ -79,8 +80,15 @@ void HostAllReduce::two_shot(Call const& call, int64_t m, Tensor const& out, Sum
 
 }  // namespace
 
-std::unique_ptr<SumOperator> host_gemm_ar(Team& team, GemmAllReduce::Shape const& shape, Plan const& plan) {
-  return std::make_unique<HostAllReduce>(team, shape, plan, PartialSums::way_of_all(plan));
+std::unique_ptr<SumOperator> host_gemm_ar(Team& team, GemmAllReduce::Shape const& shape, Plan const& plan,
+                                          std::shared_ptr<Buffers> shared) {
+  return std::make_unique<HostAllReduce>(team, shape, plan, PartialSums::way_of_all(plan), std::move(shared));
+}
+
+MemoryNeed host_gemm_ar_memory(Team& team, GemmAllReduce::Shape const& s, Plan const& plan) {
+  auto const way = PartialSums::way_of_all(plan);
+  return PartialSums::memory(s.max_m, s.n, s.dtype, team.size(), plan, way,
+                             PartialSums::words(s.max_m, team.size(), plan, way), s.max_m * s.n * size_of(s.dtype));
 }
 
 }  // namespace flux

@@ -7,13 +7,14 @@
 namespace flux {
 
 HostReduceScatter::HostReduceScatter(Team& team, GemmReduceScatter::Shape const& s, Plan const& p, std::string_view op,
-                                     PartialSums::Way way, int64_t more_words, int64_t more_bytes)
+                                     PartialSums::Way way, std::shared_ptr<Buffers> shared, int64_t more_words,
+                                     int64_t more_bytes)
     : SumOperator(team, s),
       plan(on_host(p)),
       way(way),
       channel(team, fmt::format("{} m<={} n={} {}", op, s.max_m, s.n, name(s.dtype)),
               PartialSums::words(s.max_m, team.size(), p, way) + more_words,
-              PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.size(), p, way) + more_bytes, p),
+              PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.size(), p, way) + more_bytes, p, std::move(shared)),
       partials(team, s.max_m, s.n, s.dtype, plan, way) {}
 
 void HostReduceScatter::run(int64_t m, Tensor const& x, Tensor const& weight, WeightLayout layout, Tensor const& out,
@@ -34,8 +35,14 @@ void HostReduceScatter::add_up(Call const& call, int64_t, Tensor const& out, Sum
   });
 }
 
-std::unique_ptr<SumOperator> host_gemm_rs(Team& team, GemmReduceScatter::Shape const& shape, Plan const& plan) {
-  return std::make_unique<HostReduceScatter>(team, shape, plan, "gemm_rs", PartialSums::way_of(plan));
+std::unique_ptr<SumOperator> host_gemm_rs(Team& team, GemmReduceScatter::Shape const& shape, Plan const& plan,
+                                          std::shared_ptr<Buffers> shared) {
+  return std::make_unique<HostReduceScatter>(team, shape, plan, "gemm_rs", PartialSums::way_of(plan),
+                                             std::move(shared));
+}
+
+MemoryNeed host_gemm_rs_memory(Team& team, GemmReduceScatter::Shape const& s, Plan const& plan) {
+  return PartialSums::memory(s.max_m, s.n, s.dtype, team.size(), plan, PartialSums::way_of(plan));
 }
 
 }  // namespace flux

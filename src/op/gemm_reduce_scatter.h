@@ -10,7 +10,8 @@ class HostReduceScatter : public SumOperator {
   /// `op`: what the ranks must agree on beside shape and plan. `more_words`, `more_bytes`: of a buffer, behind those of
   /// the partials.
   HostReduceScatter(Team& team, GemmReduceScatter::Shape const& shape, Plan const& plan, std::string_view op,
-                    PartialSums::Way way, int64_t more_words = 0, int64_t more_bytes = 0);
+                    PartialSums::Way way, std::shared_ptr<Buffers> shared, int64_t more_words = 0,
+                    int64_t more_bytes = 0);
 
   void run(int64_t m, Tensor const& x, Tensor const& weight, WeightLayout layout, Tensor const& out,
            SumEpilogue const& epilogue, Stream) override;

@@ -33,13 +33,27 @@ class SumOperator {
   GemmReduceScatter::Shape const shape;
 };
 
-std::unique_ptr<GatherOperator> host_ag_gemm(Team& team, AllGatherGemm::Shape const& shape, Plan const& plan);
-std::unique_ptr<SumOperator> host_gemm_rs(Team& team, GemmReduceScatter::Shape const& shape, Plan const& plan);
-std::unique_ptr<SumOperator> host_gemm_ar(Team& team, GemmReduceScatter::Shape const& shape, Plan const& plan);
+std::unique_ptr<GatherOperator> host_ag_gemm(Team& team, AllGatherGemm::Shape const& shape, Plan const& plan,
+                                             std::shared_ptr<Buffers> shared);
+std::unique_ptr<SumOperator> host_gemm_rs(Team& team, GemmReduceScatter::Shape const& shape, Plan const& plan,
+                                          std::shared_ptr<Buffers> shared);
+std::unique_ptr<SumOperator> host_gemm_ar(Team& team, GemmReduceScatter::Shape const& shape, Plan const& plan,
+                                          std::shared_ptr<Buffers> shared);
 
-std::unique_ptr<GatherOperator> gpu_ag_gemm(Team& team, AllGatherGemm::Shape const& shape, Plan const& plan);
-std::unique_ptr<SumOperator> gpu_gemm_rs(Team& team, GemmReduceScatter::Shape const& shape, Plan const& plan);
-std::unique_ptr<SumOperator> gpu_gemm_ar(Team& team, GemmReduceScatter::Shape const& shape, Plan const& plan);
+std::unique_ptr<GatherOperator> gpu_ag_gemm(Team& team, AllGatherGemm::Shape const& shape, Plan const& plan,
+                                            std::shared_ptr<Buffers> shared);
+std::unique_ptr<SumOperator> gpu_gemm_rs(Team& team, GemmReduceScatter::Shape const& shape, Plan const& plan,
+                                         std::shared_ptr<Buffers> shared);
+std::unique_ptr<SumOperator> gpu_gemm_ar(Team& team, GemmReduceScatter::Shape const& shape, Plan const& plan,
+                                         std::shared_ptr<Buffers> shared);
+
+// What they take, as MemoryNeed says.
+MemoryNeed host_ag_gemm_memory(Team& team, AllGatherGemm::Shape const& shape, Plan const& plan);
+MemoryNeed host_gemm_rs_memory(Team& team, GemmReduceScatter::Shape const& shape, Plan const& plan);
+MemoryNeed host_gemm_ar_memory(Team& team, GemmReduceScatter::Shape const& shape, Plan const& plan);
+MemoryNeed gpu_ag_gemm_memory(Team& team, AllGatherGemm::Shape const& shape, Plan const& plan);
+MemoryNeed gpu_gemm_rs_memory(Team& team, GemmReduceScatter::Shape const& shape, Plan const& plan);
+MemoryNeed gpu_gemm_ar_memory(Team& team, GemmReduceScatter::Shape const& shape, Plan const& plan);
 
 /// `plan` with the host engine's choices filled in: large tiles spare it the packing of operands.
 inline Plan on_host(Plan plan) {

@@ -24,6 +24,9 @@ class PartialSums {
 
   /// Words and bytes a buffer needs for them.
   static int64_t words(int64_t max_m, int ranks, Plan const& plan, Way way);
+  /// What an operator of the host engine takes; `more`: of a buffer, behind those of the partials.
+  static MemoryNeed memory(int64_t max_m, int64_t n, DType dtype, int ranks, Plan const& plan, Way way,
+                           int64_t more_words = 0, int64_t more_bytes = 0);
   static int64_t data_bytes(int64_t max_m, int64_t n, DType dtype, int ranks, Plan const& plan, Way way);
 
   /// Multiplies x · weight and sends the tiles on their way. Returns when all of ours are stored; their words may

@@ -11,6 +11,8 @@ namespace flux {
 /// the others' data where Partner says.
 enum class Use { kControl, kWords, kData };
 
+class Nccl;  // src/world/cuda/nccl.h
+
 class Gpu {
  public:
   virtual ~Gpu() = default;
@@ -32,9 +34,21 @@ class Gpu {
                                                     double limit_seconds) = 0;
   /// Memory of this rank alone, zeroed.
   virtual std::shared_ptr<std::byte> allocate(int64_t bytes) = 0;
+  /// Bytes of its memory that are free for this rank; ranks on one GPU have equal parts.
+  virtual int64_t room() const = 0;
   /// Copies, now, from or to memory of the host or of this GPU.
   virtual void copy(void* to, void const* from, int64_t bytes) const = 0;
-  /// Collective: tries every link before it is used. Every rank throws the same Error where one does not work.
+  /// A stream, as long as somebody has it.
+  virtual std::shared_ptr<CUstream_st> stream() const = 0;
+  /// Waits until all of the stream is done.
+  virtual void settle(Stream stream) const = 0;
+  /// What carries rows where ranks do not reach each other's memory; null: they do.
+  virtual Nccl* nccl() const { return nullptr; }
+  /// How long NCCL has waited for a rank, and the end of that: called from the world's watcher.
+  virtual double stalled_seconds() { return 0; }
+  virtual void end() {}
+  /// Collective: tries every link before it is used. Where one does not work, NCCL is opened, or every rank throws the
+  /// same Error.
   virtual std::vector<LinkProof> prove_links(Bootstrap&, double /*limit_seconds*/) { return {}; }
 };
 

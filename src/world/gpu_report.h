@@ -28,7 +28,15 @@ struct GpuReport {
   std::string none;  ///< why there are none
   std::vector<GpuFacts> gpus;
   std::vector<GpuPair> pairs;  ///< each pair, both directions
+  std::string no_nccl;         ///< why pairs that do not work cannot go through NCCL; empty: they can
 };
+
+/// What operators can run on: all visible GPUs, if this build has kernels for each of them.
+struct UsableGpus {
+  int count = 0;
+  std::string none;  ///< why there are none: a sentence's end
+};
+UsableGpus usable_gpus();
 
 /// Tries all links, each bounded by `limit_seconds`.
 GpuReport report_gpus(double limit_seconds);

@@ -22,6 +22,9 @@ std::string_view describe(Awaited what) {
   return "?";
 }
 
+// A reason of the host's own: an exchange through NCCL, which does not tell whom it waits for.
+constexpr auto kStalled = static_cast<Reason>(5);
+
 // A killed child stays a zombie until its parent looks; it is gone all the same.
 bool process_is_gone(int32_t pid) {
   if (kill(pid, 0) != 0 && errno == ESRCH) return true;
@@ -43,6 +46,8 @@ Team::Team(std::unique_ptr<Bootstrap> bootstrap, MemoryKind kind, WorldOptions c
   control(rank()).pid = getpid();
   if (gpu_) gpu_abort_ = gpu_->allocate(*bootstrap_, sizeof(Word), Use::kWords, options_.limit_seconds);
   if (gpu_) links_ = gpu_->prove_links(*bootstrap_, options_.limit_seconds);
+  if (gpu_ && gpu_->nccl())  // the others' words are then out of reach
+    gpu_abort_ = gpu_->allocate(*bootstrap_, sizeof(Word), Use::kWords, options_.limit_seconds);
   all_gather({});  // every control block is ready
   watcher_ = std::thread([this] { watch_peers(); });
 }
@@ -149,6 +154,11 @@ std::string Team::describe(Word verdict) const {
     case Reason::kFailed: return fmt::format("rank {} failed and ended the world; see its own message", raiser);
     case Reason::kNone: break;
   }
+  if (static_cast<Reason>(verdict >> 8) == kStalled)
+    return fmt::format(
+        "rank {} waited more than {} s for an exchange through NCCL: a rank has not come to the call; "
+        "every rank has stopped, make a new world",
+        raiser, options_.limit_seconds);
   return fmt::format("the world was ended with verdict {:#x}", verdict);
 }
 
@@ -174,7 +184,11 @@ void Team::watch_peers() {
 }
 
 bool Team::look_at_peers(int round) {
-  if (load_acquire(&control(rank()).abort) != 0) return false;
+  if (gpu_ && gpu_->stalled_seconds() > options_.limit_seconds) raise_abort(host_watch(0), kStalled);
+  if (Word const verdict = load_acquire(&control(rank()).abort); verdict != 0) {
+    if (gpu_ && gpu_->nccl()) gpu_->end();
+    return false;
+  }
   for (int lane = 0; lane < kLanes; ++lane)
     if (calls_[lane].load() != 0 && sees_other_call(lane)) return false;
   Record& record = control(rank()).record;

@@ -72,7 +72,8 @@ std::shared_ptr<Gpu> open_gpu(int, int, Partner) {
   throw Error(ErrorKind::kUnsupported, "this build of FLUX has no CUDA; build it where nvcc is, with -DFLUX_CUDA=ON");
 }
 std::shared_ptr<Gpu> open_process_gpu(Bootstrap&, int, double) { return open_gpu(0, 1); }
-GpuReport report_gpus(double) { return {"this build of FLUX has no CUDA", {}, {}}; }
+UsableGpus usable_gpus() { return {0, "this build of FLUX has no CUDA"}; }
+GpuReport report_gpus(double) { return {"this build of FLUX has no CUDA", {}, {}, "this build of FLUX has no CUDA"}; }
 #endif
 
 namespace {

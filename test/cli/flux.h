@@ -26,4 +26,15 @@ inline Outcome flux(std::string const& arguments) {
   return outcome;
 }
 
+/// Whether operators run on this machine's GPUs: the commands then do so by themselves.
+inline bool hopper() {
+  auto const machine = flux("doctor --json").json();
+  for (auto const& gpu : machine["gpus"])
+    if (gpu["capability"] == 90) return true;
+  return false;
+}
+
+/// The same on this machine's cores, whatever GPUs it has.
+inline Outcome on_host(std::string const& arguments) { return flux(arguments + " --host"); }
+
 }  // namespace flux::test

@@ -54,12 +54,12 @@ TEST(RunMlp, GatedAndPlainFamiliesAreRight) {
     model->write();
     for (std::string world : {"threads", "processes"}) {
       auto const done =
-          flux("run mlp --ranks 3 --rows 50 --samples 0 --json --weights " + model->path() + " --world " + world);
+          on_host("run mlp --ranks 3 --rows 50 --samples 0 --json --weights " + model->path() + " --world " + world);
       ASSERT_EQ(done.code, 0) << done.text;
       EXPECT_TRUE(done.json()["right"]) << done.text;
     }
     // The same weights in fp32: the error is that of fp32.
-    auto const wide = flux("run mlp --ranks 2 --rows 50 --samples 0 --json --dtype fp32 --weights " + model->path());
+    auto const wide = on_host("run mlp --ranks 2 --rows 50 --samples 0 --json --dtype fp32 --weights " + model->path());
     EXPECT_LT(wide.json()["error"].get<double>(), 2e-6);
   }
 }
@@ -73,8 +73,8 @@ TEST(RunMlp, ReadsAndWritesNpyAndMatchesAnUnshardedRun) {
   std::string const in = model.folder / "x.npy", one = model.folder / "one.npy", five = model.folder / "five.npy";
   write_npy(in, x);
   std::string const base = "run mlp --samples 0 --weights " + model.path() + " --input " + in;
-  ASSERT_EQ(flux(base + " --ranks 1 --output " + one).code, 0);
-  ASSERT_EQ(flux(base + " --ranks 5 --world processes --output " + five).code, 0);
+  ASSERT_EQ(on_host(base + " --ranks 1 --output " + one).code, 0);
+  ASSERT_EQ(on_host(base + " --ranks 5 --world processes --output " + five).code, 0);
   NpyFile const a(one), b(five);
   EXPECT_EQ(a.shape(), (std::vector<int64_t>{37, 48}));
   EXPECT_EQ(b.shape(), a.shape());
@@ -93,20 +93,52 @@ TEST(RunMlp, ExplicitNamesOverrideTheSearch) {
   model.add("a", DType::kF32, 64, 16);
   model.add("b", DType::kF32, 16, 64);
   model.write();
-  auto const done = flux("run mlp --ranks 2 --rows 20 --samples 0 --json --up a --down b --activation relu --weights " +
-                         model.path());
+  auto const done = on_host(
+      "run mlp --ranks 2 --rows 20 --samples 0 --json --up a --down b --activation relu --weights " + model.path());
   ASSERT_EQ(done.code, 0) << done.text;
   EXPECT_EQ(done.json()["family"], "explicit");
   EXPECT_EQ(done.json()["activation"], "relu");
+}
+
+// Where a GPU of compute capability 9.0 is, the ranks share it or have one each. Elsewhere, one sentence.
+TEST(RunMlp, OnGpus) {
+  Model gated, plain;
+  add_llama(gated, DType::kBF16);  // 100 is no multiple of 8: of the host alone
+  for (auto [name, rows, columns] : {std::tuple{"h.0.mlp.c_fc.weight", 32, 96},
+                                     {"h.0.mlp.c_fc.bias", 1, 96},
+                                     {"h.0.mlp.c_proj.weight", 96, 32},
+                                     {"h.0.mlp.c_proj.bias", 1, 32}})
+    plain.add(name, DType::kF32, rows, columns);
+  gated.write(), plain.write();
+  TemporaryFolder folder;
+  std::string const chart = folder / "mlp.json";
+  auto const done =
+      flux("run mlp --gpu --ranks 3 --rows 50 --samples 2 --json --weights " + plain.path() + " --timeline " + chart);
+  auto const by_itself = flux("run mlp --ranks 3 --rows 50 --samples 0 --json --weights " + plain.path());
+  auto const odd = flux("run mlp --ranks 3 --rows 50 --samples 0 --json --weights " + gated.path());
+  EXPECT_FALSE(odd.json()["gpu"]);
+  EXPECT_NE(std::string(odd.json()["chosen"]).find("multiples of 8"), std::string::npos) << odd.text;
+  EXPECT_EQ(by_itself.json()["gpu"], hopper());
+  if (!hopper()) {
+    EXPECT_EQ(done.code, 2) << done.text;
+    EXPECT_NE(done.text.find("--gpu asks for GPUs, but "), std::string::npos) << done.text;
+    EXPECT_EQ(std::count(done.text.begin(), done.text.end(), '\n'), 1) << done.text;
+    return;
+  }
+  ASSERT_EQ(done.code, 0) << done.text;
+  EXPECT_TRUE(done.json()["right"]);
+  EXPECT_EQ(done.json()["dtype"], "bf16");
+  EXPECT_GT(done.json()["none_us"].get<double>(), 0.0);
+  EXPECT_TRUE(std::filesystem::exists(chart));
 }
 
 TEST(RunMlp, BarsDecideTheExitCode) {
   Model model;
   add_llama(model, DType::kF32);
   model.write();
-  EXPECT_EQ(flux("run mlp --ranks 2 --rows 20 --samples 0 --max-error 1e-5 --weights " + model.path()).code, 0);
-  EXPECT_EQ(flux("run mlp --ranks 2 --rows 20 --samples 0 --max-error 1e-12 --weights " + model.path()).code, 1);
-  EXPECT_EQ(flux("run mlp --ranks 2 --rows 20 --samples 1 --min-efficiency 50 --weights " + model.path()).code, 1);
+  EXPECT_EQ(on_host("run mlp --ranks 2 --rows 20 --samples 0 --max-error 1e-5 --weights " + model.path()).code, 0);
+  EXPECT_EQ(on_host("run mlp --ranks 2 --rows 20 --samples 0 --max-error 1e-12 --weights " + model.path()).code, 1);
+  EXPECT_EQ(on_host("run mlp --ranks 2 --rows 20 --samples 1 --min-efficiency 50 --weights " + model.path()).code, 1);
 }
 
 TEST(RunMlp, BadInputGetsOneSentenceAndLeavesNothing) {

@@ -5,6 +5,7 @@
 #include "op/checks.h"
 #include "op/gather.h"
 #include "op/gpu/channel.h"
+#include "op/gpu/over_nccl.h"
 #include "op/gpu/recording.h"
 #include "op/gpu/tiles.h"
 #include "op/operators.h"
@@ -17,19 +18,22 @@ constexpr int kSliceUnit = sm90::kBlockK;  // the loader asks the gate once a sl
 
 class GpuGather final : public GatherOperator {
  public:
-  GpuGather(Team& team, AllGatherGemm::Shape const& s, Plan const& p)
+  GpuGather(Team& team, AllGatherGemm::Shape const& s, Plan const& p, std::shared_ptr<Buffers> shared)
       : GatherOperator(team, s),
         plan(p),
-        channel(team, fmt::format("ag_gemm m<={} k={} {}", s.max_m, s.k, name(s.dtype)),
-                most_arrival_words(s.max_m, s.k, team.size(), kSliceUnit, smallest(p)) + team.size(),
-                s.max_m * s.k * size_of(s.dtype), p) {
+        channel(team, fmt::format("ag_gemm m<={} k={} {}", s.max_m, s.k, name(s.dtype)), words_of(s, team.size(), p),
+                s.max_m * s.k * size_of(s.dtype), p, std::move(shared)) {
     require(s.k % 8 == 0, "k is {}; on GPUs it is a multiple of 8", s.k);
     require(p.path == Path::kDirect || p.transport == Transport::kPush,
             "path=ring on GPUs is a push to the right neighbour; use transport=push");
     blocks_to_copy(p, 0, p.path == Path::kRing, *team.gpu());  // refuses now what it would refuse in a call
     prepare_tiles(plan, s.dtype);
   }
+  ~GpuGather() override { channel.drain(); }
 
+  static int64_t words_of(AllGatherGemm::Shape const& s, int ranks, Plan const& p) {
+    return most_arrival_words(s.max_m, s.k, ranks, kSliceUnit, smallest(p)) + ranks;
+  }
   void run(int64_t m, Tensor const& x, std::span<Linear const> linears, Tensor const& gathered, Stream stream) override;
   void record(Timeline* to) override {
     recording = to ? std::make_unique<GpuRecording>(*to, team, SpanKind::kMaths) : nullptr;
@@ -44,6 +48,7 @@ class GpuGather final : public GatherOperator {
     return p;
   }
   std::vector<Transfer> others(Gather const& gather, Way const& way) const;
+  sm90::Launch arranged(Linear const& linear, Tiles const& tiles, Way const& way) const;
   sm90::Launch launch_of(Linear const& linear, Tiles const& tiles, Way const& way, Tensor const& x) const;
 
   Plan plan;
@@ -64,20 +69,30 @@ struct GpuGather::Way {
   Word* readable() const { return words.at(rank) + layout.size(); }
 };
 
-sm90::Launch GpuGather::launch_of(Linear const& linear, Tiles const& tiles, Way const& way, Tensor const& x) const {
-  Shards const& shards = way.layout.shards;
+/// Which tiles in which order: all that is known before the call begins.
+sm90::Launch GpuGather::arranged(Linear const& linear, Tiles const& tiles, Way const& way) const {
   sm90::Launch l;
   l.config = tiles.row, l.blocks = gemm_blocks(plan, *team.gpu(), plan.fused ? way.copying : 0);
-  l.weight = linear.weight, l.layout = linear.layout, l.bias = linear.bias;
+  l.weight = linear.weight, l.layout = linear.layout;
+  l.order = arrange(plan.in_order && plan.fused ? Order::kArrival : Order::kNaive,
+                    way.in_place ? Tiling::kWithin : Tiling::kAcross, way.layout.shards, tiles.config().tile_m(),
+                    sm90::tiles_n(tiles.config(), l.n()),
+                    way.in_place ? tiles.band : tiles.band_within(way.layout.comm_rows), way.rank);
+  Arrival arrival;
+  arrival.layout = way.layout;
+  l.gate = arrival;
+  return l;
+}
+
+sm90::Launch GpuGather::launch_of(Linear const& linear, Tiles const& tiles, Way const& way, Tensor const& x) const {
+  Shards const& shards = way.layout.shards;
+  sm90::Launch l = arranged(linear, tiles, way);
+  l.bias = linear.bias;
   l.activation = linear.activation, l.gated = linear.gated;
   l.a_stride = shape.k, l.c_stride = packed(linear.out).stride, l.store = plan.store;
   for (int p = 0; p < team.size(); ++p)
     l.a.base[p] = way.buffer.at(p) + (way.in_place ? shards.begin(p) * shape.k * size_of(shape.dtype) : 0);
   l.c.base[way.rank] = linear.out.data;
-  l.order = arrange(plan.in_order && plan.fused ? Order::kArrival : Order::kNaive,
-                    way.in_place ? Tiling::kWithin : Tiling::kAcross, shards, tiles.config().tile_m(),
-                    sm90::tiles_n(tiles.config(), l.n()),
-                    way.in_place ? tiles.band : tiles.band_within(way.layout.comm_rows), way.rank);
   l.route = Keep{way.rank, way.m};
   if (way.in_place) {
     l.gate = Remote{way.rank, shards, shape.k, way.readable(), way.call.digest, way.call.watch};
@@ -126,8 +141,7 @@ void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears,
   if (plan.transport != Transport::kRemote)
     copying = blocks_to_copy(plan, piece_bytes, plan.path == Path::kRing, *team.gpu());
   for (Linear const& l : linears) {
-    require_on_gpu("the weight", l.weight), require_on_gpu("the output", l.out), require_on_gpu("the bias", l.bias);
-    require(!l.up, "on GPUs gate and up are one weight, gate first; two were given");
+    require_on_gpu(l);
     bool const out_in = l.layout == WeightLayout::kOutIn;
     int64_t const n = out_in ? l.weight.rows : l.weight.columns;
     tiles.push_back(choose_tiles(plan, to_tile, n, shape.k, l.layout, l.gated,
@@ -137,11 +151,13 @@ void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears,
   if (copying > 0 && plan.k_slices == 1 && m <= tallest) now.k_slices = kSlices;
   if (plan.comm_rows == 0 && !tiles.empty()) now.comm_rows = tiles[0].rounded(now.comm_rows);
   Way way{m, team.rank(), arrival_words(m, shape.k, team.size(), kSliceUnit, now)};
-  if (recording) recording->begin(channel, stream);
+  way.in_place = plan.transport == Transport::kRemote, way.copying = copying;
+  if (recording) {
+    for (size_t i = 0; i < linears.size(); ++i) recording->reserve(arranged(linears[i], tiles[i], way));
+    recording->begin(channel, stream);
+  }
   way.call = channel.begin(fmt::format("m={} rows={}", m, way.layout.comm_rows), stream);
   way.buffer = channel.data(way.call), way.words = channel.words(way.call);
-  way.in_place = plan.transport == Transport::kRemote;
-  way.copying = copying;
   int const rank = way.rank, ranks = team.size();
   Shards const& shards = way.layout.shards;
   CallWords const call_words = channel.words_of(way.call);
@@ -186,7 +202,7 @@ void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears,
   if (!plan.fused) enqueue_wait(call_words, inputs, stream);
   for (size_t i = 0; i < linears.size(); ++i) {
     sm90::Launch launch = launch_of(linears[i], tiles[i], way, x);
-    if (recording) launch.stamps = recording->stamps(launch);
+    if (recording) launch.stamps = recording->stamps(launch, stream);
     sm90::launch(launch, stream);
   }
   if (gathered) {
@@ -207,8 +223,15 @@ void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears,
 
 }  // namespace
 
-std::unique_ptr<GatherOperator> gpu_ag_gemm(Team& team, AllGatherGemm::Shape const& shape, Plan const& plan) {
-  return std::make_unique<GpuGather>(team, shape, plan);
+std::unique_ptr<GatherOperator> gpu_ag_gemm(Team& team, AllGatherGemm::Shape const& shape, Plan const& plan,
+                                            std::shared_ptr<Buffers> shared) {
+  if (team.gpu()->nccl()) return nccl_ag_gemm(team, shape, plan);
+  return std::make_unique<GpuGather>(team, shape, plan, std::move(shared));
+}
+
+MemoryNeed gpu_ag_gemm_memory(Team& team, AllGatherGemm::Shape const& s, Plan const& plan) {
+  if (team.gpu()->nccl()) return nccl_ag_gemm_memory(s);
+  return memory_need(GpuGather::words_of(s, team.size(), plan), s.max_m * s.k * size_of(s.dtype), plan);
 }
 
 }  // namespace flux

@@ -4,20 +4,20 @@
 
 namespace flux {
 
-GpuChannel::GpuChannel(Team& team, std::string_view description, int64_t words, int64_t data_bytes, Plan const& plan)
-    : Channel(team, description, words, data_bytes, plan) {
+GpuChannel::GpuChannel(Team& team, std::string_view description, int64_t words, int64_t data_bytes, Plan const& plan,
+                       std::shared_ptr<Buffers> shared, int64_t scratch_bytes)
+    : Channel(team, description, words, data_bytes, plan, std::move(shared), scratch_bytes) {
   prepare_calls(), prepare_copies_by_blocks();
   counts_ = team.gpu()->allocate(2 * kCopyCounts * sizeof(Word));
+  if (!buffers().under_way) buffers().under_way = std::make_shared<CallsUnderWay>(team.options().limit_seconds);
   if (team.gpu()->mirrored()) replay_ = std::make_unique<CopyStream>();
-  for (int b = 0; b < buffers(); ++b)
-    for (int p = 0; p < team.size(); ++p) write_now(credits({b, 0, {}}).at(team.rank()) + p, kGranted);
-  team.all_gather({});  // no rank calls before all credits stand
 }
 
 Call GpuChannel::begin(std::string_view sizes, Stream stream) {
   require(stream != nullptr || !team().gpu()->shared(),
           "ranks that share a GPU need a stream each; the default stream is one for all of them");
   team().gpu()->activate();
+  buffers().under_way->enter(stream, buffers().shared());
   Call const call = next(sizes);
   enqueue_begin(words_of(call), stream);
   if (!mirrored()) return call;
@@ -45,6 +45,7 @@ void GpuChannel::copy_by_blocks(std::span<Transfer const> ours, std::span<Transf
 void GpuChannel::finish(Call const& call, Inputs const& inputs, Stream stream) {
   if (mirrored()) replay_->join(stream);
   enqueue_finish(words_of(call), inputs, words(call).at(team().rank()), word_count(), stream);
+  buffers().under_way->leave(stream);
 }
 
 }  // namespace flux

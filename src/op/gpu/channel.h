@@ -4,19 +4,24 @@
 #include "kernel/call.h"
 #include "kernel/copy_rows.h"
 #include "op/channel.h"
+#include "world/cuda/calls_under_way.h"
 #include "world/cuda/copy_stream.h"
 
 namespace flux {
 
 class GpuChannel final : public Channel {
  public:
-  GpuChannel(Team& team, std::string_view description, int64_t words, int64_t data_bytes, Plan const& plan);
+  GpuChannel(Team& team, std::string_view description, int64_t words, int64_t data_bytes, Plan const& plan,
+             std::shared_ptr<Buffers> shared = nullptr, int64_t scratch_bytes = 0);
 
   /// Throws as Team::check, and Error{kInvalid} for a stream that ranks of one GPU would share.
   Call begin(std::string_view sizes, Stream stream);
   CallWords words_of(Call const& call) const { return {credits(call), begun(call), call.digest, call.watch}; }
   /// All copies of the call have been joined.
   void finish(Call const& call, Inputs const& inputs, Stream stream);
+
+  /// Waits until its calls are over: before anything goes away that they use.
+  void drain() { buffers().under_way->drain(); }
 
   CopyStream& copies() { return copies_; }
   /// Blocks of the GPU perform `ours` beside the caller's stream, as copies() does, and with as many more, in a mirror,

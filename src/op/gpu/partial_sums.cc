@@ -5,7 +5,8 @@
 
 namespace flux {
 
-GpuPartialSums::GpuPartialSums(Team& team, int64_t max_m, int64_t n, int64_t k, DType dtype, Plan const& plan, Way way)
+GpuPartialSums::GpuPartialSums(Team& team, int64_t max_m, int64_t n, int64_t k, DType dtype, Plan const& plan, Way way,
+                               std::shared_ptr<std::byte> scratch)
     : team_(team), n_(n), k_(k), dtype_(dtype), plan_(plan), way_(way) {
   require(n % 8 == 0, "n is {}; on GPUs it is a multiple of 8", n);
   require(!plan.wide_slots, "slots=fp32 is not there on GPUs; use slots=dtype");
@@ -16,7 +17,7 @@ GpuPartialSums::GpuPartialSums(Team& team, int64_t max_m, int64_t n, int64_t k, 
   int64_t const words = PartialSums::words(max_m, team.size(), plan, way);
   counts_ = team.gpu()->allocate(words * sizeof(Word));
   if (staged()) {
-    staging_ = team.gpu()->allocate(max_m * n * size_of(dtype));
+    staging_ = scratch ? std::move(scratch) : team.gpu()->allocate(scratch_bytes(max_m, n, dtype, way));
     departed_ = team.gpu()->allocate(team.size() * words * sizeof(Word));
   }
   prepare_tiles(plan, dtype);
@@ -37,7 +38,7 @@ Tiles GpuPartialSums::tiles(int64_t m, WeightLayout layout) const {
   int64_t const k = k_ > 0 ? (k_ + team_.size() - 1) / team_.size() : 4096;
   Gpu const& gpu = *team_.gpu();
   int64_t const at_once = rows_at_once(plan_, m, team_.size(), n_ * size_of(dtype_), gpu);
-  int const copying = staged() ? blocks_to_copy(plan_, at_once * n_ * size_of(dtype_), way_ == Way::kRing, gpu) : 0;
+  int const copying = this->copying(m);
   auto choose = [&](int64_t rows, int beside) {
     return choose_tiles(plan_, rows, n_, k, layout, false, gemm_processors(plan_, gpu, beside));
   };
@@ -51,6 +52,21 @@ Tiles GpuPartialSums::tiles(int64_t m, WeightLayout layout) const {
   if (plan_.route != RouteKind::kAuto || piece.cycles == 0 || all.cycles - piece.cycles > lost) return piece;
   all.fused = false;
   return all;
+}
+
+int GpuPartialSums::copying(int64_t m) const {
+  if (!staged()) return 0;
+  int64_t const row_bytes = n_ * size_of(dtype_);
+  return blocks_to_copy(plan_, rows_at_once(plan_, m, team_.size(), row_bytes, *team_.gpu()) * row_bytes,
+                        way_ == Way::kRing, *team_.gpu());
+}
+
+void GpuPartialSums::reserve(Tiles const& tiles, int64_t m, Tensor const& weight, WeightLayout layout) {
+  sm90::Launch l;  // as many tiles as those of the call, in whatever order
+  l.config = tiles.row, l.blocks = gemm_blocks(plan_, *team_.gpu(), copying(m)), l.weight = weight, l.layout = layout;
+  l.order = arrange(Order::kNaive, Tiling::kAcross, {m, 1, 1}, tiles.config().tile_m(),
+                    sm90::tiles_n(tiles.config(), n_), 1, 0);
+  recording_->reserve(l);
 }
 
 void GpuPartialSums::require_operands(Tensor const& x, Tensor const& weight, Tensor const& out,
@@ -76,8 +92,7 @@ GpuPartialSums::Traffic GpuPartialSums::traffic(GpuChannel& channel, Call const&
   t.row_bytes = n_ * size_of(dtype_);
   t.slots = channel.data(call), t.words = channel.words(call), t.staging = staging_.get();
   if (fused_tiles && staged()) t.departed = reinterpret_cast<Word*>(departed_.get());
-  int64_t const piece = std::min(t.bands.height(), t.bands.shards.largest()) * t.row_bytes;
-  if (staged()) t.copying = blocks_to_copy(plan_, piece, way_ == Way::kRing, *team_.gpu());
+  t.copying = copying(m);
   return t;
 }
 
@@ -121,7 +136,7 @@ void GpuPartialSums::run(GpuChannel& channel, Call const& call, Tiles const& til
       break;
   }
   if (t.departed) channel.copies().fork(stream);
-  if (recording_) l.stamps = recording_->stamps(l);
+  if (recording_) l.stamps = recording_->stamps(l, stream);
   sm90::launch(l, stream);
   if (!fused) return scatter(channel, call, m, out, epilogue, stream);
   // Behind the kernel in every queue: with CUDA_DEVICE_MAX_CONNECTIONS=1 these waits block whatever comes after them.

@@ -12,8 +12,12 @@ namespace flux {
 class GpuPartialSums {
  public:
   using Way = PartialSums::Way;
-  /// `k`: over all ranks, 0: not known.
-  GpuPartialSums(Team& team, int64_t max_m, int64_t n, int64_t k, DType dtype, Plan const& plan, Way way);
+  /// `k`: over all ranks, 0: not known. `scratch`: so many bytes, or its own.
+  GpuPartialSums(Team& team, int64_t max_m, int64_t n, int64_t k, DType dtype, Plan const& plan, Way way,
+                 std::shared_ptr<std::byte> scratch = nullptr);
+  static int64_t scratch_bytes(int64_t max_m, int64_t n, DType dtype, Way way) {
+    return way == Way::kStage || way == Way::kRing ? max_m * n * size_of(dtype) : 0;
+  }
 
   /// Multiplies x · weight, sends the tiles on their way, and adds up the rows that are summed here:
   /// out + bias + residual, and normed. Everything is enqueued. `tiles`: what tiles() gave for m.
@@ -25,6 +29,8 @@ class GpuPartialSums {
     recording_ = timeline ? std::make_unique<GpuRecording>(*timeline, team_, SpanKind::kSum) : nullptr;
   }
   GpuRecording* recording() const { return recording_.get(); }
+  /// Before a call that is recorded begins.
+  void reserve(Tiles const& tiles, int64_t m, Tensor const& weight, WeightLayout layout);
 
   /// The second half alone, as run() does it where the plan is not fused: partial sums of all rows lie in staging().
   void scatter(GpuChannel& channel, Call const& call, int64_t m, Tensor const& out, SumEpilogue const& epilogue,
@@ -39,6 +45,8 @@ class GpuPartialSums {
 
   /// The same on every rank. Throws Error{kUnsupported} for a tile that is not in the table: before a call begins.
   Tiles tiles(int64_t m, WeightLayout layout) const;
+  /// A sum that ends so; its slots are still to be said.
+  static SlotSum summed(Tensor const& out, SumEpilogue const& epilogue);
   /// Checks, on every rank before a call begins, what the GPU can take.
   static void require_operands(Tensor const& x, Tensor const& weight, Tensor const& out, SumEpilogue const& epilogue);
 
@@ -54,8 +62,9 @@ class GpuPartialSums {
               SumEpilogue const& epilogue, Stream stream) const;
   std::vector<Transfer> others(Traffic const& traffic) const;
   static std::vector<Transfer> relays(Traffic const& traffic, int rank);
-  static SlotSum summed(Tensor const& out, SumEpilogue const& epilogue);
   int sum_blocks(int copying) const;
+  /// Blocks that carry the partials of a call of m rows.
+  int copying(int64_t m) const;
   /// Whether partials are stored here first and carried to other ranks by something else.
   bool staged() const { return way_ == Way::kStage || way_ == Way::kRing; }
 

@@ -10,19 +10,30 @@ GpuRecording::GpuRecording(Timeline& timeline, Team& team, SpanKind feeds)
     : timeline_(timeline), team_(team), feeds_(feeds) {}
 
 void GpuRecording::begin(GpuChannel& channel, Stream stream) {
-  clock_ = std::make_unique<MomentClock>(stream);
+  clock_ = std::make_unique<MomentClock>(stream);  // first: it refuses captured streams
+  if (reserved_ > memory_bytes_) memory_ = team_.gpu()->allocate(reserved_), memory_bytes_ = reserved_;
+  taken_ = reserved_ = 0;
   channel.record(&out_, &in_);
   begin_part(SpanKind::kStep, stream);
 }
 
-sm90::Stamps GpuRecording::stamps(sm90::Launch const& l) {
+GpuRecording::Rings GpuRecording::rings_of(sm90::Launch const& l) {
   int const blocks = sm90::blocks_of(l), workers = std::max(blocks / sm90::kTable[l.config].cluster(), 1);
-  Rings rings{{}, blocks, {}};
+  Rings rings;
+  rings.blocks = blocks;
   rings.stamps.capacity = static_cast<int>((l.order.size() + workers - 1) / workers) * l.gate.slices().ranks;
-  if (blocks == 0 || rings.stamps.capacity == 0) return {};
-  int64_t const bytes = rings.stamps.size(blocks) * int64_t{sizeof(sm90::Stamp)};
-  rings.memory = team_.gpu()->allocate(bytes);
-  rings.stamps.rings = reinterpret_cast<sm90::Stamp*>(rings.memory.get());
+  return rings;
+}
+
+void GpuRecording::reserve(sm90::Launch const& launch) { reserved_ += rings_of(launch).bytes(); }
+
+sm90::Stamps GpuRecording::stamps(sm90::Launch const& launch, Stream stream) {
+  Rings rings = rings_of(launch);
+  if (rings.bytes() == 0) return {};
+  if (taken_ + rings.bytes() > memory_bytes_) throw Error(ErrorKind::kInternal, "no room was made for a GEMM's stamps");
+  rings.stamps.rings = reinterpret_cast<sm90::Stamp*>(memory_.get() + taken_);
+  enqueue_zeros(rings.stamps.rings, rings.bytes(), stream);
+  taken_ += rings.bytes();
   rings_.push_back(rings);
   return rings.stamps;
 }

@@ -15,10 +15,12 @@ class GpuRecording {
   /// `feeds`: what this operator's copies bring.
   GpuRecording(Timeline& timeline, Team& team, SpanKind feeds);
 
+  /// Makes room for the rings of one more GEMM: before the call begins, since nothing is allocated within one.
+  void reserve(sm90::Launch const& launch);
   /// Before the call begins. Throws Error{kUnsupported} while `stream` is captured.
   void begin(GpuChannel& channel, Stream stream);
-  /// Rings for one GEMM of the call.
-  sm90::Stamps stamps(sm90::Launch const& launch);
+  /// Rings for one GEMM of the call, zeroed in `stream`.
+  sm90::Stamps stamps(sm90::Launch const& launch, Stream stream);
   /// Around a part of the call in the caller's stream.
   void begin_part(SpanKind kind, Stream stream);
   void end_part(Stream stream);
@@ -28,8 +30,8 @@ class GpuRecording {
  private:
   struct Rings {
     sm90::Stamps stamps;
-    int blocks;
-    std::shared_ptr<std::byte> memory;
+    int blocks = 0;
+    int64_t bytes() const { return stamps.size(blocks) * int64_t{sizeof(sm90::Stamp)}; }
   };
   struct Part {
     SpanKind kind;
@@ -37,6 +39,7 @@ class GpuRecording {
   };
   static constexpr int kFirstTrack = 1 << 16;  // of what is no block
 
+  static Rings rings_of(sm90::Launch const& launch);
   void add_copies(std::vector<TimedCopy>& copies, int track, std::string const& name);
   void add_blocks(Rings const& rings);
   Span span(SpanKind kind, int track, int64_t begin_ns, int64_t end_ns) const;
@@ -46,6 +49,8 @@ class GpuRecording {
   SpanKind feeds_;
   std::vector<TimedCopy> out_, in_;
   std::vector<Rings> rings_;
+  std::shared_ptr<std::byte> memory_;  // of rings
+  int64_t memory_bytes_ = 0, reserved_ = 0, taken_ = 0;
   std::vector<Part> parts_;
   std::unique_ptr<MomentClock> clock_;  // of the call under way
 };

@@ -3,6 +3,7 @@
 
 #include "op/checks.h"
 #include "op/gather.h"
+#include "op/gpu/over_nccl.h"
 #include "op/gpu/partial_sums.h"
 #include "op/operators.h"
 
@@ -13,20 +14,23 @@ class GpuReduceScatter : public SumOperator {
  public:
   /// As HostReduceScatter.
   GpuReduceScatter(Team& team, GemmReduceScatter::Shape const& s, Plan const& p, std::string_view op,
-                   PartialSums::Way way, int64_t more_words = 0, int64_t more_bytes = 0)
+                   PartialSums::Way way, std::shared_ptr<Buffers> shared, int64_t more_words = 0,
+                   int64_t more_bytes = 0)
       : SumOperator(team, s),
         way(way),
         channel(team, fmt::format("{} m<={} n={} {}", op, s.max_m, s.n, name(s.dtype)),
                 PartialSums::words(s.max_m, team.size(), p, way) + more_words,
-                PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.size(), p, way) + more_bytes, p),
-        partials(team, s.max_m, s.n, s.k, s.dtype, p, way) {}
+                PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.size(), p, way) + more_bytes, p, std::move(shared),
+                GpuPartialSums::scratch_bytes(s.max_m, s.n, s.dtype, way)),
+        partials(team, s.max_m, s.n, s.k, s.dtype, p, way, channel.buffers().scratch()) {}
+  ~GpuReduceScatter() override { channel.drain(); }
 
   void run(int64_t m, Tensor const& x, Tensor const& weight, WeightLayout layout, Tensor const& out,
            SumEpilogue const& epilogue, Stream stream) override {
     GpuPartialSums::require_operands(x, weight, out, epilogue);
     Tiles const tiles = partials.tiles(m, layout);  // refuses before the call begins
     GpuRecording* const recording = partials.recording();
-    if (recording) recording->begin(channel, stream);
+    if (recording) partials.reserve(tiles, m, weight, layout), recording->begin(channel, stream);
     Call const call = channel.begin(fmt::format("m={} row={}", m, tiles.row), stream);
     multiply_and_sum(call, tiles, m, x, weight, layout, out, epilogue, stream);
     if (recording) recording->close(channel, stream);
@@ -49,8 +53,9 @@ class GpuReduceScatter : public SumOperator {
 class GpuAllReduce final : public GpuReduceScatter {
  public:
   // The summed rows, and a word an owner, lie behind the partials.
-  GpuAllReduce(Team& team, GemmAllReduce::Shape const& s, Plan const& p, PartialSums::Way way)
-      : GpuReduceScatter(team, s, p, "gemm_ar", way, team.size(), s.max_m * s.n * size_of(s.dtype)),
+  GpuAllReduce(Team& team, GemmAllReduce::Shape const& s, Plan const& p, PartialSums::Way way,
+               std::shared_ptr<Buffers> shared)
+      : GpuReduceScatter(team, s, p, "gemm_ar", way, std::move(shared), team.size(), s.max_m * s.n * size_of(s.dtype)),
         result_words(PartialSums::words(s.max_m, team.size(), p, way)),
         result_bytes(PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.size(), p, way)) {
     require(way == PartialSums::Way::kBroadcast || !team.gpu()->mirrored(),
@@ -103,15 +108,40 @@ class GpuAllReduce final : public GpuReduceScatter {
   int64_t result_words, result_bytes;  // where the summed rows begin
 };
 
+MemoryNeed memory_of(Team& team, GemmReduceScatter::Shape const& s, Plan const& p, PartialSums::Way way,
+                     int64_t more_words, int64_t more_bytes) {
+  int64_t const words = PartialSums::words(s.max_m, team.size(), p, way);
+  int64_t const own = (way == PartialSums::Way::kStage ? 1 + team.size() : 1) * words * int64_t{sizeof(Word)};
+  return memory_need(words + more_words,
+                     PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.size(), p, way) + more_bytes, p,
+                     GpuPartialSums::scratch_bytes(s.max_m, s.n, s.dtype, way), own);
+}
+
+PartialSums::Way way_of(Team& team, Plan const& plan) { return PartialSums::way_of(with_route(plan, *team.gpu())); }
+PartialSums::Way way_of_all(Team& team, Plan const& plan) {
+  return PartialSums::way_of_all(with_route(plan, *team.gpu()));
+}
+
 }  // namespace
 
-std::unique_ptr<SumOperator> gpu_gemm_rs(Team& team, GemmReduceScatter::Shape const& shape, Plan const& plan) {
-  auto const way = PartialSums::way_of(with_route(plan, *team.gpu()));
-  return std::make_unique<GpuReduceScatter>(team, shape, plan, "gemm_rs", way);
+std::unique_ptr<SumOperator> gpu_gemm_rs(Team& team, GemmReduceScatter::Shape const& shape, Plan const& plan,
+                                         std::shared_ptr<Buffers> shared) {
+  if (team.gpu()->nccl()) return nccl_sums(team, shape, plan, false);
+  return std::make_unique<GpuReduceScatter>(team, shape, plan, "gemm_rs", way_of(team, plan), std::move(shared));
 }
-std::unique_ptr<SumOperator> gpu_gemm_ar(Team& team, GemmAllReduce::Shape const& shape, Plan const& plan) {
-  auto const way = PartialSums::way_of_all(with_route(plan, *team.gpu()));
-  return std::make_unique<GpuAllReduce>(team, shape, plan, way);
+std::unique_ptr<SumOperator> gpu_gemm_ar(Team& team, GemmAllReduce::Shape const& shape, Plan const& plan,
+                                         std::shared_ptr<Buffers> shared) {
+  if (team.gpu()->nccl()) return nccl_sums(team, shape, plan, true);
+  return std::make_unique<GpuAllReduce>(team, shape, plan, way_of_all(team, plan), std::move(shared));
+}
+
+MemoryNeed gpu_gemm_rs_memory(Team& team, GemmReduceScatter::Shape const& shape, Plan const& plan) {
+  if (team.gpu()->nccl()) return nccl_sums_memory(shape, team.size(), false);
+  return memory_of(team, shape, plan, way_of(team, plan), 0, 0);
+}
+MemoryNeed gpu_gemm_ar_memory(Team& team, GemmAllReduce::Shape const& s, Plan const& plan) {
+  if (team.gpu()->nccl()) return nccl_sums_memory(s, team.size(), true);
+  return memory_of(team, s, plan, way_of_all(team, plan), team.size(), s.max_m * s.n * size_of(s.dtype));
 }
 
 }  // namespace flux

@@ -81,4 +81,9 @@ void require_on_gpu(std::string_view what, Tensor const& t) {
                             what, t.rows, t.columns, t.stride, (t.columns + 7) / 8 * 8));
 }
 
+void require_on_gpu(Linear const& l) {
+  require_on_gpu("the weight", l.weight), require_on_gpu("the output", l.out), require_on_gpu("the bias", l.bias);
+  require(!l.up, "on GPUs gate and up are one weight, gate first; two were given");
+}
+
 }  // namespace flux

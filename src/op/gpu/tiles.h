@@ -4,6 +4,7 @@
 
 #include "engine/sm90/config.h"
 #include "flux/plan.h"
+#include "flux/problem.h"
 #include "flux/tensor.h"
 #include "world/gpu.h"
 
@@ -56,7 +57,9 @@ inline Tensor packed(Tensor t) {
   return t;
 }
 
-/// Throws Error{kUnsupported} for an operand that TMA cannot address. On every rank, before a call begins.
+/// Throws Error{kUnsupported} for an operand that TMA cannot address, kInvalid for a layer that the GPU does not take.
+/// On every rank, before a call begins.
 void require_on_gpu(std::string_view what, Tensor const& t);
+void require_on_gpu(Linear const& layer);
 
 }  // namespace flux

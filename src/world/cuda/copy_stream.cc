@@ -6,6 +6,7 @@
 
 #include "kernel/check.h"
 #include "world/cuda/driver.h"
+#include "world/cuda/peer_memory.h"
 
 namespace flux {
 namespace {
@@ -95,6 +96,7 @@ CopyStream::CopyStream() : device_(this_device()) {
 }
 
 CopyStream::~CopyStream() {
+  if (gave_up_on_gpu()) return;
   cudaStreamSynchronize(stream_);
   cudaEventDestroy(forked_), cudaEventDestroy(joined_);
   std::lock_guard lock(idle.mutex);

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "kernel/check.h"
+#include "world/cuda/copy_stream.h"
+#include "world/cuda/peer_memory.h"
 #include "world/cuda/prove_links.h"
 
 namespace flux {
@@ -135,9 +137,25 @@ class CudaGpu final : public Gpu {
     activate();
     check_cuda(cudaMemcpy(to, from, bytes, cudaMemcpyDefault), "copying");
   }
+  std::shared_ptr<CUstream_st> stream() const override {
+    activate();
+    auto const kept = std::make_shared<CopyStream>();
+    return {kept, kept->stream()};
+  }
+  void settle(Stream stream) const override { wait_for(stream); }
+  int64_t room() const override {
+    activate();
+    size_t free = 0, total = 0;
+    check_cuda(cudaMemGetInfo(&free, &total), "how much GPU memory is free");
+    return static_cast<int64_t>(free) / parts_;
+  }
   std::vector<LinkProof> prove_links(Bootstrap& bootstrap, double limit_seconds) override {
     if (parts_ > 1 || mirrored()) return {};
     auto links = flux::prove_links(bootstrap, *this, device_, limit_seconds);
+    if (auto broken = broken_link(links); !broken.empty())
+      throw Error(ErrorKind::kDevice, broken +
+                                          "; see `flux doctor`, and use ranks that are processes: they go through "
+                                          "NCCL where they can");
     across_pcie_ = cross_pcie(links);
     return links;
   }
@@ -189,6 +207,7 @@ class CudaGpu final : public Gpu {
   }
   std::shared_ptr<std::byte> owned(void* data, bool pinned) const {
     return {static_cast<std::byte*>(data), [late = late_frees_, pinned](std::byte* at) {
+              if (gave_up_on_gpu()) return;
               if (late)
                 late->add(at, pinned);
               else if (pinned)

@@ -5,10 +5,24 @@
 
 #include "kernel/check.h"
 #include "world/cuda/link_prover.h"
+#include "world/cuda/nccl.h"
 #include "world/cuda/peer_memory.h"
 
 namespace flux {
 namespace {
+
+/// How many GPUs are visible; if none, `none` says why.
+int visible_gpus(std::string& none) {
+  int count = 0, driver = 0;
+  cudaError_t const result = cudaGetDeviceCount(&count);
+  cudaGetLastError();
+  if (result == cudaSuccess && count > 0) return count;
+  if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0)
+    none = "no NVIDIA driver";
+  else
+    none = result == cudaSuccess ? "no GPU visible" : std::string("no GPU visible: ") + cudaGetErrorString(result);
+  return 0;
+}
 
 GpuFacts facts_of(int index) {
   cudaDeviceProp properties;
@@ -59,17 +73,9 @@ GpuPair examine(int from, int to, double limit_seconds) {
 
 GpuReport report_gpus(double limit_seconds) {
   GpuReport report;
-  int count = 0;
-  cudaError_t const result = cudaGetDeviceCount(&count);
-  cudaGetLastError();
-  if (result != cudaSuccess || count == 0) {
-    int driver = 0;
-    if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0)
-      report.none = "no NVIDIA driver";
-    else
-      report.none = result != cudaSuccess ? cudaGetErrorString(result) : "none visible";
-    return report;
-  }
+  report.no_nccl = no_nccl();
+  int const count = visible_gpus(report.none);
+  if (count == 0) return report;
   try {
     for (int i = 0; i < count; ++i) report.gpus.push_back(facts_of(i));
     for (int from = 0; from < count; ++from)
@@ -79,6 +85,26 @@ GpuReport report_gpus(double limit_seconds) {
     report.none = error.what();
   }
   return report;
+}
+
+UsableGpus usable_gpus() {
+#if FLUX_WITH_SM90
+  std::string none;
+  int const count = visible_gpus(none);
+  if (count == 0) return {0, "there is " + none};
+  for (int i = 0; i < count; ++i) {
+    int major = 0, minor = 0;
+    check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, i), "a GPU's kind");
+    check_cuda(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, i), "a GPU's kind");
+    if (major != 9 || minor != 0)
+      return {0, fmt::format("GPU {} has compute capability {}.{} and kernels are for 9.0; CUDA_VISIBLE_DEVICES hides "
+                             "GPUs",
+                             i, major, minor)};
+  }
+  return {count, {}};
+#else
+  return {0, "this build has no GPU kernels"};
+#endif
 }
 
 }  // namespace flux

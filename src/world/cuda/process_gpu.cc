@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "kernel/check.h"
 #include "world/cuda/link_prover.h"
+#include "world/cuda/nccl.h"
 #include "world/cuda/peer_memory.h"
 #include "world/cuda/process_gpu.h"
 #include "world/cuda/prove_links.h"
@@ -17,10 +19,28 @@
 namespace flux {
 namespace {
 
+// Memory of this rank that nobody else reaches.
+class OwnMemory final : public SymmetricMemory {
+ public:
+  OwnMemory(int rank, std::shared_ptr<std::byte> memory) : memory_(std::move(memory)) {
+    blocks_.base[rank] = memory_.get();
+  }
+
+ private:
+  std::shared_ptr<std::byte> memory_;
+};
+
 class ProcessGpu final : public Gpu {
  public:
-  ProcessGpu(std::shared_ptr<Gpu> card, int device, int processors, Sharing sharing)
-      : card_(std::move(card)), device_(device), processors_(processors), sharing_(sharing) {}
+  /// `tenants`: ranks on this GPU.
+  ProcessGpu(std::shared_ptr<Gpu> card, int device, int processors, Sharing sharing, int tenants,
+             std::string cannot_share)
+      : card_(std::move(card)),
+        device_(device),
+        processors_(processors),
+        sharing_(sharing),
+        tenants_(tenants),
+        cannot_share_(std::move(cannot_share)) {}
 
   void activate() const override { card_->activate(); }
   int processors() const override { return processors_; }
@@ -32,22 +52,62 @@ class ProcessGpu final : public Gpu {
   std::shared_ptr<SymmetricMemory> allocate(Bootstrap& bootstrap, int64_t bytes, Use use,
                                             double limit_seconds) override {
     if (use == Use::kControl) return share_registered(bootstrap, device_, bytes, limit_seconds);
+    if (nccl_ || sharing_ == Sharing::kNone)
+      return std::make_shared<OwnMemory>(bootstrap.rank(), card_->allocate(bytes));
     return (sharing_ == Sharing::kVmm ? share_by_vmm : share_by_ipc)(bootstrap, device_, bytes, limit_seconds);
   }
   std::shared_ptr<std::byte> allocate(int64_t bytes) override { return card_->allocate(bytes); }
   void copy(void* to, void const* from, int64_t bytes) const override { card_->copy(to, from, bytes); }
 
+  int64_t room() const override { return card_->room() / tenants_; }
+  std::shared_ptr<CUstream_st> stream() const override { return card_->stream(); }
+  void settle(Stream stream) const override { card_->settle(stream); }
+
   std::vector<LinkProof> prove_links(Bootstrap& bootstrap, double limit_seconds) override {
-    auto links = flux::prove_links(bootstrap, *this, device_, limit_seconds);
-    across_pcie_ = cross_pcie(links);
+    std::vector<LinkProof> links;
+    std::string broken = cannot_share_;
+    if (sharing_ != Sharing::kNone) {
+      links = flux::prove_links(bootstrap, *this, device_, limit_seconds);
+      across_pcie_ = cross_pcie(links);
+      broken = broken_link(links);
+    }
+    if (!broken.empty()) open_nccl(bootstrap, broken, limit_seconds);
     return links;
+  }
+  Nccl* nccl() const override { return nccl_.get(); }
+  double stalled_seconds() override { return nccl_ ? nccl_->stalled_seconds() : 0; }
+  void end() override {
+    if (nccl_) nccl_->end();
   }
 
  private:
+  void open_nccl(Bootstrap& bootstrap, std::string const& broken, double limit_seconds) {
+    std::string no_way;
+    try {
+      together(bootstrap, limit_seconds, [&] {
+        if (gave_up_on_gpu()) throw Error(ErrorKind::kDevice, "what was sent there is still under way");
+        if (tenants_ > 1) throw Error(ErrorKind::kUnsupported, "NCCL takes one rank a GPU and several share one here");
+      });
+      nccl_ = Nccl::open(bootstrap, device_, limit_seconds);
+    } catch (Error const& error) {
+      no_way = error.what();
+    }
+    if (!no_way.empty())
+      throw Error(sharing_ == Sharing::kNone ? ErrorKind::kUnsupported : ErrorKind::kDevice,
+                  fmt::format("{}; and NCCL does not serve: {}. See `flux doctor`, or run on the host engine (flux run "
+                              "--host, WorldOptions::device)",
+                              broken, no_way));
+    if (bootstrap.rank() == 0)
+      fmt::print(stderr, "flux: {}; operators go through NCCL, communication and GEMM one after the other\n", broken);
+  }
+
   std::shared_ptr<Gpu> card_;
   int device_, processors_;
   Sharing sharing_;
+  int tenants_;
+  std::string cannot_share_;
   bool across_pcie_ = false;
+  std::shared_ptr<Nccl> nccl_;
 };
 
 int visible_gpus() {
@@ -79,25 +139,26 @@ std::shared_ptr<Gpu> open_process_gpu(Bootstrap& bootstrap, int device, double l
   });
   int processors = card->processors();
   std::set<std::vector<int>> different;
+  int tenants = 0;
   std::string no_vmm, no_ipc;
   for (auto const& one : bootstrap.all_gather(mine.dump(), limit_seconds)) {
     auto const theirs = nlohmann::json::parse(one);
     processors = std::min(processors, theirs["processors"].get<int>());
     different.insert(theirs["uuid"].get<std::vector<int>>());
+    tenants += theirs["uuid"] == mine["uuid"];
     if (no_vmm.empty()) no_vmm = theirs["vmm"];
     if (no_ipc.empty()) no_ipc = theirs["ipc"];
   }
+  std::string cannot_share;
   if (!no_vmm.empty() && !no_ipc.empty())
-    throw Error(ErrorKind::kUnsupported,
-                fmt::format("processes cannot share GPU memory here: by virtual memory, {}; by CUDA IPC, {}; use the "
-                            "host engine, or ranks that are threads (run_devices)",
-                            no_vmm, no_ipc));
+    cannot_share =
+        fmt::format("processes cannot share GPU memory here: by virtual memory, {}; by CUDA IPC, {}", no_vmm, no_ipc);
+  Sharing const sharing = no_vmm.empty() ? Sharing::kVmm : no_ipc.empty() ? Sharing::kIpc : Sharing::kNone;
   // Copies within one GPU may be kernels, and a GEMM that waits for them must leave them room. All ranks choose tiles
   // by the same number.
   constexpr int kSpare = 12;
   if (static_cast<int>(different.size()) < bootstrap.size()) processors = std::max(processors - kSpare, 2);
-  return std::make_shared<ProcessGpu>(std::move(card), device, processors,
-                                      no_vmm.empty() ? Sharing::kVmm : Sharing::kIpc);
+  return std::make_shared<ProcessGpu>(std::move(card), device, processors, sharing, tenants, cannot_share);
 }
 
 std::shared_ptr<Gpu> open_process_gpu(Bootstrap& bootstrap, int device, double limit_seconds) {

@@ -7,8 +7,9 @@ namespace flux {
 
 /// How processes reach each other's GPU memory.
 enum class Sharing {
-  kVmm,  ///< the driver's virtual memory: handles are files, and memory lives until its last user lets go
-  kIpc,  ///< CUDA IPC: where the former is not there
+  kVmm,   ///< the driver's virtual memory: handles are files, and memory lives until its last user lets go
+  kIpc,   ///< CUDA IPC: where the former is not there
+  kNone,  ///< not at all: NCCL carries what they send
 };
 
 /// As in gpu.h, by the way `wanted` alone.

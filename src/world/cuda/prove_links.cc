@@ -63,15 +63,15 @@ std::vector<LinkProof> prove_links(Bootstrap& bootstrap, Gpu& gpu, int device, d
     }
   // The first cause is the one worth reading.
   std::ranges::stable_partition(links, [&](LinkProof const& link) { return link.reason != kNotTried; });
+  return links;
+}
+
+std::string broken_link(std::vector<LinkProof> const& links) {
   for (auto const& link : links)
     if (!link.works)
-      throw Error(ErrorKind::kDevice,
-                  fmt::format("the link from rank {} (GPU {}) to rank {} (GPU {}, {}) does not work: {}; see `flux "
-                              "doctor` for this machine's links, or run on the host engine (--world processes without "
-                              "--gpu); NCCL for such pairs is not there yet",
-                              link.from, all[link.from]["device"].get<int>(), link.to,
-                              all[link.to]["device"].get<int>(), link.way, link.reason));
-  return links;
+      return fmt::format("the link from rank {} to rank {} ({}) does not work: {}", link.from, link.to, link.way,
+                         link.reason);
+  return {};
 }
 
 }  // namespace flux

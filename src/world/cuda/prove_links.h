@@ -6,10 +6,13 @@
 namespace flux {
 
 /// Collective: every rank, on GPU `device` here, writes into every other's memory, and both look at what arrived. The
-/// list is the same on every rank; so is the Error{kDevice} where a link does not work.
+/// list is the same on every rank.
 std::vector<LinkProof> prove_links(Bootstrap& bootstrap, Gpu& gpu, int device, double limit_seconds);
 
-/// Whether one of them does: the same on every rank, as plans are chosen by it.
+/// What does not work of them, or nothing.
+std::string broken_link(std::vector<LinkProof> const& links);
+
+/// Whether one of them crosses PCIe: the same on every rank, as plans are chosen by it.
 inline bool cross_pcie(std::vector<LinkProof> const& links) {
   return std::ranges::any_of(links, [](LinkProof const& link) { return link.way == "PCIe"; });
 }

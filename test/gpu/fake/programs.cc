@@ -3,12 +3,15 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <Eigen/Core>
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <stdexcept>
 #include <thread>
 
 #include "gpu/fake/runtime.h"
+#include "gpu/scenario_list.h"
 #include "world/program.h"
 #include "world/team.h"
 
@@ -69,6 +72,188 @@ void killed(World& world) {
   for (;;) worlds_on(world, 0);
 }
 
+std::unique_ptr<World> world_on_gpu(double limit_seconds) {
+  WorldOptions options;
+  options.limit_seconds = limit_seconds, options.device = kGpuByRank;
+  return World::processes(bootstrap_from_environment(), options);
+}
+
+// All operators by all ways, byte for byte, on GPUs of their own.
+void scenarios(World& world) {
+  auto const on_gpu = world_on_gpu(10);
+  for (Scenario const& s : gpu_scenarios()) {
+    if (s.ranks != world.size()) continue;
+    std::string const failure = run_scenario(*on_gpu, s);
+    if (!failure.empty()) throw std::runtime_error(failure);
+  }
+}
+
+/// y = reduce_scatter(all_gather(x) wᵀ) of ones, on memory that the fake GPU shares with the host.
+class Layer {
+ public:
+  static constexpr int64_t kM = 48, kWidth = 64;
+  Layer(World& world, float weight, Workspace const* workspace = nullptr, std::string_view line = "")
+      : rows_(part_of_rows(kM, world.rank(), world.size()).size),
+        want_(kWidth * weight * kWidth * weight * static_cast<float>(world.size())),
+        x_(rows_ * kWidth, Eigen::bfloat16(1)),
+        w_(kWidth * kWidth, Eigen::bfloat16(weight)),
+        hidden_(kM * kWidth),
+        y_(rows_ * kWidth),
+        gather_(world, {kM, kWidth, DType::kBF16}, parse_plan(line), workspace),
+        scatter_(world, {kM, kWidth, DType::kBF16}, parse_plan(line), workspace) {}
+  void run(Stream stream = nullptr) {
+    Linear linear;
+    linear.weight = of(w_), linear.out = of(hidden_);
+    gather_.run(kM, of(x_), linear, stream);
+    scatter_.run(kM, of(hidden_), of(w_), WeightLayout::kOutIn, of(y_), {}, stream);
+  }
+  void check() const {
+    for (auto y : y_)
+      if (static_cast<float>(y) != want_)
+        throw std::runtime_error(fmt::format("y is {} and should be {}", static_cast<float>(y), want_));
+  }
+
+ private:
+  using Numbers = std::vector<Eigen::bfloat16>;
+  static Tensor of(Numbers& x) {
+    return matrix(x.data(), DType::kBF16, static_cast<int64_t>(x.size()) / kWidth, kWidth);
+  }
+  int64_t rows_;
+  float want_;
+  Numbers x_, w_, hidden_, y_;
+  AllGatherGemm gather_;
+  GemmReduceScatter scatter_;
+};
+
+Stream stream_number(intptr_t number) { return reinterpret_cast<Stream>(number); }
+
+template <class Act>
+void expect_error(ErrorKind kind, std::string const& part, Act&& act) {
+  try {
+    act();
+  } catch (Error const& error) {
+    if (error.kind() == kind && std::string(error.what()).find(part) != std::string::npos) return;
+    throw;
+  }
+  throw std::runtime_error("no error that says '" + part + "'");
+}
+
+MemoryNeed need_of_layers(World& world, std::string_view line) {
+  MemoryNeed need = AllGatherGemm::memory(world, {Layer::kM, Layer::kWidth, DType::kBF16}, parse_plan(line));
+  return need.cover(GemmReduceScatter::memory(world, {Layer::kM, Layer::kWidth, DType::kBF16}, parse_plan(line)));
+}
+
+// Layers that use one set of buffers in turn, on one stream and on several.
+void shared_buffers(World&) {
+  auto const world = world_on_gpu(10);
+  for (auto line : {"", "buffers=1", "route=stage transport=pull", "fused=no"}) {
+    auto workspace = std::make_unique<Workspace>(*world, need_of_layers(*world, line));
+    Layer one(*world, 0.5f, workspace.get(), line), two(*world, 0.25f, workspace.get(), line);
+    for (int i = 0; i < 9; ++i) {
+      one.run(stream_number(i % 2)), two.run(stream_number(i % 3));
+      one.check(), two.check();
+    }
+    workspace.reset();  // the layers keep what they use
+    one.run(), two.run(), one.check(), two.check();
+    world->barrier();
+  }
+  Workspace const workspace(*world, need_of_layers(*world, ""));
+  expect_error(ErrorKind::kInvalid, "covers() all", [&] {
+    AllGatherGemm(*world, {Layer::kM * 100, Layer::kWidth, DType::kBF16}, {}, &workspace);
+  });
+  expect_error(ErrorKind::kInvalid, "buffers=1", [&] { Layer(*world, 1, &workspace, "buffers=1"); });
+  Workspace const staged(*world, need_of_layers(*world, "route=stage"));
+  expect_error(ErrorKind::kInvalid, "route=sum", [&] { Layer(*world, 1, &staged, "route=sum"); });
+  Layer one(*world, 0.5f, &workspace), two(*world, 0.5f, &workspace);
+  one.run(stream_number(1));
+  expect_error(ErrorKind::kInvalid, "lane", [&] { Layer(*world, 1, &workspace, "lane=1"); });
+  // While streams are captured nothing tells which call comes first.
+  hold_fake_gpu(), one.run(stream_number(1)), capture_on_fake_gpu(true);
+  one.run(stream_number(1));
+  expect_error(ErrorKind::kInvalid, "captured on one stream", [&] { two.run(stream_number(2)); });
+  capture_on_fake_gpu(false), let_fake_gpu_go();
+  two.run(stream_number(2)), two.check();
+  world->barrier();
+}
+
+// The host runs 64 calls ahead and waits then; an operator that goes away waits for its calls.
+void runs_ahead(World&) {
+  auto const world = world_on_gpu(10);
+  auto layer = std::make_unique<Layer>(*world, 0.5f);
+  std::atomic<int> calls = 0;
+  std::atomic<bool> gone = false;
+  hold_fake_gpu();
+  std::thread host([&] {
+    for (; calls < 100; ++calls) layer->run();
+    hold_fake_gpu(), layer->run(), layer.reset(), gone = true;
+  });
+  auto await = [](auto&& is_so) {
+    for (int i = 0; i < 5000 && !is_so(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  };
+  await([&] { return calls >= 64; });
+  int const ahead = calls;
+  let_fake_gpu_go();
+  await([&] { return calls == 100; });
+  bool const too_early = gone;
+  let_fake_gpu_go();
+  host.join();
+  if (ahead != 64) throw std::runtime_error(fmt::format("the host is {} calls ahead", ahead));
+  if (too_early) throw std::runtime_error("an operator went away before its call was over");
+}
+
+// A call that does not end: its operator goes away in time, and its memory stays.
+void never_over(World&) {
+  auto const world = world_on_gpu(0.5);
+  auto layer = std::make_unique<Layer>(*world, 0.5f);
+  hold_fake_gpu(), layer->run();
+  std::string const before = left_on_fake_gpu();
+  layer.reset();
+  if (left_on_fake_gpu() != before) throw std::runtime_error("memory went: " + before + ", then " + left_on_fake_gpu());
+}
+
+// Said before anything is allocated, on all ranks alike.
+void too_much_memory(World&) {
+  auto const world = world_on_gpu(10);
+  std::string const before = left_on_fake_gpu();
+  int64_t const rows = int64_t{1} << 26;
+  for (auto line : {"", "route=stage"}) {
+    MemoryNeed const need = GemmReduceScatter::memory(*world, {rows, 4096, DType::kBF16}, parse_plan(line));
+    expect_error(ErrorKind::kDevice, fmt::format("needs {} bytes", need.total()), [&] {
+      GemmReduceScatter(*world, {rows, 4096, DType::kBF16}, parse_plan(line));
+    });
+  }
+  expect_error(ErrorKind::kDevice, "a workspace needs", [&] { Workspace(*world, {2, int64_t{1} << 50, 0, 0}); });
+  if (left_on_fake_gpu() != before) throw std::runtime_error("left is " + left_on_fake_gpu());
+  Layer layer(*world, 0.5f);
+  layer.run(), layer.check();
+  world->barrier();
+}
+
+void through_nccl(World&) {
+  auto const world = world_on_gpu(10);
+  if (world->team().gpu()->nccl() == nullptr) throw std::runtime_error("the links are used");
+  Workspace const workspace(*world, need_of_layers(*world, ""));
+  Layer one(*world, 0.5f, &workspace), two(*world, 0.25f);
+  for (int i = 0; i < 5; ++i) one.run(), two.run(), one.check(), two.check();
+  world->barrier();
+}
+
+// Rank 1 stays away from a call until the world has ended for the others.
+void absent_from_nccl(World& meeting) {
+  auto const world = world_on_gpu(1);
+  Layer layer(*world, 0.5f);
+  layer.run(), layer.check();
+  world->barrier();
+  if (meeting.rank() == 1)
+    for (;;) std::this_thread::sleep_for(std::chrono::milliseconds(20)), world->check();
+  hold_fake_gpu();
+  layer.run();
+  let_fake_gpu_go();
+  world->check();
+  throw std::runtime_error("nobody said that rank 1 is missing");
+}
+
 }  // namespace
 
 std::vector<Program> const& programs() {
@@ -76,6 +261,14 @@ std::vector<Program> const& programs() {
       {"worlds", 3, 10, [](World& world) { worlds_on(world, 0); }},
       {"worlds16", 16, 20, [](World& world) { worlds_on(world, 0); }},
       {"worlds_by_rank", 3, 10, [](World& world) { worlds_on(world, kGpuByRank); }},
+      {"scenarios2", 2, 20, scenarios},
+      {"scenarios3", 3, 20, scenarios},
+      {"shared_buffers", 3, 10, shared_buffers},
+      {"through_nccl", 3, 10, through_nccl},
+      {"absent_from_nccl", 3, 10, absent_from_nccl},
+      {"runs_ahead", 1, 20, runs_ahead},
+      {"never_over", 1, 20, never_over},
+      {"too_much_memory", 3, 10, too_much_memory},
       {"stuck", 3, 10, stuck},
       {"killed", 3, 10, killed},
   };

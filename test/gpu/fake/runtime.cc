@@ -8,12 +8,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <sstream>
 
-#include "kernel/call.h"
 #include "kernel/prove.h"
 
 namespace flux::test {
@@ -55,6 +55,23 @@ std::string left_on_fake_gpu() {
     if (count != 0) list += fmt::format("{}{} {}", list.empty() ? "" : ", ", what, count);
   return list;
 }
+
+namespace {
+
+struct Events {
+  std::atomic<int64_t> recorded{0}, over{0};
+  std::atomic<bool> late{false}, captured{false};
+};
+Events& events() {
+  static Events all;
+  return all;
+}
+
+}  // namespace
+
+void hold_fake_gpu() { events().late = true; }
+void let_fake_gpu_go() { events().late = false, events().over = events().recorded.load(); }
+void capture_on_fake_gpu(bool captured) { events().captured = captured; }
 
 // ---- the driver's virtual memory ----
 
@@ -118,7 +135,15 @@ CUresult name_of(CUresult, char const** name) {
   return CUDA_SUCCESS;
 }
 CUresult write_word(CUstream, CUdeviceptr word, cuuint32_t value, unsigned) {
-  *static_cast<Word*>(pages(word)) = value;
+  store_release(static_cast<Word*>(pages(word)), value);
+  return CUDA_SUCCESS;
+}
+// What it waits for has been enqueued before: protocol, rule 3.
+CUresult wait_word(CUstream, CUdeviceptr word, cuuint32_t value, unsigned) {
+  return load_acquire(static_cast<Word*>(pages(word))) == value ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+CUresult fill_words(CUdeviceptr words, unsigned value, size_t count, CUstream) {
+  std::fill_n(static_cast<Word*>(pages(words)), count, value);
   return CUDA_SUCCESS;
 }
 
@@ -164,6 +189,8 @@ cudaError_t cudaGetDriverEntryPointByVersion(char const* name, void** function, 
       {"cuMemAddressFree", address(unreserve)},
       {"cuGetErrorName", address(name_of)},
       {"cuStreamWriteValue32", address(write_word)},
+      {"cuStreamWaitValue32", address(wait_word)},
+      {"cuMemsetD32Async", address(fill_words)},
   };
   auto const found = all.find(name);
   *result = found == all.end() ? cudaDriverEntryPointSymbolNotFound : cudaDriverEntryPointSuccess;
@@ -182,12 +209,12 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   properties->uuid.bytes[0] = static_cast<char>(200 + device);
   return cudaSuccess;
 }
-cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
-  *value = 132;
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr asked, int) {
+  *value = asked == cudaDevAttrComputeCapabilityMajor ? 9 : asked == cudaDevAttrComputeCapabilityMinor ? 0 : 132;
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetP2PAttribute(int* value, cudaDeviceP2PAttr, int, int) {
-  *value = 1;
+  *value = fails("pcie") ? 0 : 1;
   return cudaSuccess;
 }
 cudaError_t cudaDeviceCanAccessPeer(int* access, int, int) {
@@ -281,8 +308,11 @@ cudaError_t cudaMemcpyAsync(void* to, void const* from, size_t bytes, cudaMemcpy
   if (fails("bit")) static_cast<char*>(to)[bytes / 2] ^= 1;
   return cudaSuccess;
 }
-cudaError_t cudaMemcpy2DAsync(void*, size_t, void const*, size_t, size_t, size_t, cudaMemcpyKind, cudaStream_t) {
-  return cudaErrorNotSupported;
+cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, void const* from, size_t from_pitch, size_t width, size_t rows,
+                              cudaMemcpyKind, cudaStream_t) {
+  for (size_t i = 0; i < rows; ++i)
+    std::memcpy(static_cast<char*>(to) + i * to_pitch, static_cast<char const*>(from) + i * from_pitch, width);
+  return cudaSuccess;
 }
 cudaError_t cudaMemset(void* at, int value, size_t bytes) {
   std::memset(at, value, bytes);
@@ -302,25 +332,38 @@ cudaError_t cudaStreamDestroy(cudaStream_t) {
 cudaError_t cudaStreamQuery(cudaStream_t) { return fails("stuck") ? cudaErrorNotReady : cudaSuccess; }
 cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t*, unsigned) { return cudaSuccess; }
-cudaError_t cudaEventCreate(cudaEvent_t*) { return cudaSuccess; }
-cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  *event = reinterpret_cast<cudaEvent_t>(new int64_t(0)), ++live()["events"];
+  return cudaSuccess;
+}
+cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, 0); }
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete reinterpret_cast<int64_t*>(event), --live()["events"];
+  return cudaSuccess;
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  return *reinterpret_cast<int64_t*>(event) <= events().over ? cudaSuccess : cudaErrorNotReady;
+}
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t, cudaEvent_t) {
   *ms = 0;
   return cudaSuccess;
 }
 cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status) {
-  *status = cudaStreamCaptureStatusNone;
+  *status = events().captured ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
   return cudaSuccess;
 }
-cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode*) { return cudaSuccess; }
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
+  *reinterpret_cast<int64_t*>(event) = ++events().recorded;
+  if (!events().late) events().over = events().recorded.load();
+  return cudaSuccess;
+}
 }
 
 // ---- the kernels of src/kernel/prove.cu ----
 
 namespace flux {
 
-void enqueue_clock(int64_t* to, CUstream_st*) { *to = now_ns(); }
 void enqueue_pattern(Word* to, int64_t count, Word seed, Word* word, Word value, CUstream_st*) {
   for (int64_t i = 0; i < count; ++i) to[i] = pattern(seed, i);
   store_release(word, value);

@@ -1,7 +1,8 @@
 #pragma once
-// A GPU played by memory of the host, for tests of how worlds of processes come to be and end, where there is no GPU:
-// the functions of the CUDA runtime and driver that src/world/cuda calls. Memory of the GPU is a file without a name,
-// so that other processes can map it. Kernels and streams do at once what they are told.
+// A GPU played by memory of the host, for tests of worlds of processes and of their operators where there is no GPU:
+// the functions of the CUDA runtime and driver that src/world/cuda calls; kernels.cc has those of src/kernel. Memory of
+// the GPU is a file without a name, so that other processes can map it. Kernels and streams do at once what they are
+// told.
 //
 // FLUX_TEST_FAULT plants failures, separated by spaces: RANK:NAME:NTH, for example 1:cuMemCreate:2, makes the call
 // number NTH (from 0) of that function fail on that rank; RANK * is every rank, NTH * is every call. Two names are no
@@ -12,5 +13,11 @@ namespace flux::test {
 
 /// What has been made in this process and not been let go: "maps 2, mallocs 1"; empty: nothing.
 std::string left_on_fake_gpu();
+
+/// From here on what is enqueued is done at once as before, but its events say that it is not over; until it goes on.
+void hold_fake_gpu();
+void let_fake_gpu_go();
+/// Whether streams say that they are captured. What is enqueued is done all the same.
+void capture_on_fake_gpu(bool captured);
 
 }  // namespace flux::test

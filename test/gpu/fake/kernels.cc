@@ -1,0 +1,160 @@
+// The kernels, played by the host engine: a launch has ended when it returns. What the GPU's own code decides (which
+// copies, which tiles, whose words) is the real one; what a kernel does with it is the slow reference.
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "engine/host/element.h"
+#include "engine/host/run.h"
+#include "engine/host/sum.h"
+#include "kernel/call.h"
+#include "kernel/copy_rows.h"
+#include "kernel/slot_sum.h"
+#include "kernel/sm90.h"
+
+namespace flux {
+namespace {
+
+template <class Act>
+bool each_peer(CallWords const& call, Act&& act) {
+  for (int p = 0; p < call.watch.ranks; ++p)
+    if (p != call.watch.rank && !act(p)) return false;
+  return true;
+}
+
+bool wait_for(CallWords const& call, Inputs const& inputs) {
+  bool ok = true;
+  if (inputs.readable)
+    ok = each_peer(call,
+                   [&](int p) { return await(inputs.readable + p, call.digest, call.watch, Awaited::kRows, p, 0); });
+  if (!inputs.arrival.words) return ok;
+  Shards const& shards = inputs.arrival.layout.shards;
+  for (int p = 0; ok && p < shards.ranks; ++p)
+    for (int s = 0; ok && shards.size(p) > 0 && s < inputs.arrival.slices().ranks; ++s)
+      ok = inputs.arrival.wait({shards.begin(p), shards.size(p)}, s);
+  return ok;
+}
+
+void poison(Tensor const& t, int64_t row, int64_t rows) {
+  std::vector<float> const nan(t.columns, std::numeric_limits<float>::quiet_NaN());
+  for (int64_t i = 0; i < rows; ++i) host::narrow(nan.data(), t.row(row + i), t.dtype, t.columns);
+}
+
+}  // namespace
+
+// ---- src/kernel/call.cu ----
+
+void prepare_calls() {}
+
+void enqueue_begin(CallWords const& call, CUstream_st*) {
+  int const rank = call.watch.rank;
+  each_peer(call, [&](int p) {
+    Word* const credit = call.credits.at(rank) + p;
+    if (!await(credit, kGranted, call.watch, Awaited::kCredit, p, 0)) return false;
+    store_release(credit, 0);
+    store_release(call.begun.at(p) + rank, call.digest);
+    return true;
+  });
+}
+
+void enqueue_readable(CallWords const& call, Symmetric<Word> const& readable, CUstream_st*) {
+  each_peer(call, [&](int p) { return store_release(readable.at(p) + call.watch.rank, call.digest), true; });
+}
+
+void enqueue_wait(CallWords const& call, Inputs const& inputs, CUstream_st*) { wait_for(call, inputs); }
+
+void enqueue_finish(CallWords const& call, Inputs const& inputs, Word* words, int64_t count, CUstream_st*) {
+  int const rank = call.watch.rank;
+  Word* const begun = call.begun.at(rank);
+  bool const ok = wait_for(call, inputs) && each_peer(call, [&](int p) {
+                    return await(begun + p, call.digest, call.watch, Awaited::kCall, p, 0);
+                  });
+  if (!ok || aborted(call.watch)) return;
+  std::fill_n(begun, call.watch.ranks, 0), std::fill_n(words, count, 0);
+  each_peer(call, [&](int p) { return store_release(call.credits.at(p) + rank, kGranted), true; });
+}
+
+void enqueue_clock(int64_t* to, CUstream_st*) { *to = now_ns(); }
+
+// ---- src/kernel/copy_rows.cu ----
+
+void prepare_copies_by_blocks() {}
+
+void copy_by_blocks(std::span<BlockCopies const> lists, int, DType dtype, Watch const& watch, CUstream_st*) {
+  for (BlockCopies const& list : lists)
+    for (Transfer const& t : list.transfers) {
+      if (t.after && !await(t.after, t.goal, watch, t.awaited, t.awaited_from, t.row)) break;
+      if (t.add_after && !await(t.add_after, t.goal, watch, t.awaited, t.awaited_from, t.row)) break;
+      int64_t const columns = t.row_bytes / size_of(dtype);
+      std::vector<float> ours(columns), sum(columns);
+      for (int64_t i = 0; t.to && i < t.rows; ++i) {
+        std::byte* const to = t.to + i * t.to_stride;
+        std::memmove(to, t.from + i * t.from_stride, t.row_bytes);
+        if (!t.add) continue;
+        host::widen(to, dtype, ours.data(), columns);
+        host::widen(t.add + i * t.to_stride, dtype, sum.data(), columns);
+        for (int64_t j = 0; j < columns; ++j) sum[j] += ours[j];
+        host::narrow(sum.data(), to, dtype, columns);
+      }
+      if (t.clear_after) store_release(t.after, 0);
+      if (t.set) store_release(t.set, t.goal);
+    }
+}
+
+// ---- src/kernel/slot_sum.cu ----
+
+void prepare_slot_sum() {}
+
+void sum_slots(SlotSum const& s, int, CUstream_st*) {
+  SumEpilogue epilogue;
+  epilogue.bias = s.bias, epilogue.residual = s.residual;
+  epilogue.norm_weight = s.norm_weight, epilogue.normed = s.normed, epilogue.norm_epsilon = s.norm_epsilon;
+  std::vector<Tensor> slots;
+  for (int part = 0; part < s.parts; ++part) {
+    Tensor slot = matrix(const_cast<void*>(s.slots), s.out.dtype, s.out.rows, s.out.columns);
+    slot.data = part == s.own_part ? const_cast<void*>(s.own) : slot.row(part * s.slot_rows);
+    slots.push_back(slot);
+  }
+  for (int b = 0; s.out.columns > 0 && b < s.bands.count(s.owner); ++b) {
+    Place const band = s.bands.place(s.owner, b);
+    bool ok = !s.watch.abort.at(s.watch.rank) || !aborted(s.watch);
+    for (int source = 0; ok && s.words && source < s.sources; ++source)
+      ok = await(s.words + s.bands.index(source, b), s.goal, s.watch, Awaited::kPartial, source, band.row);
+    if (ok)
+      host::sum_rows(slots, band.row, band.rows, s.out, epilogue);
+    else
+      poison(s.out, band.row, band.rows);
+  }
+}
+
+}  // namespace flux
+
+// ---- src/kernel/sm90_launch.cu ----
+
+namespace flux::sm90 {
+
+int tiles_n(Config const& config, int64_t n) { return static_cast<int>((n + config.tile_n() - 1) / config.tile_n()); }
+int announcements(Config const& config, int64_t n) { return tiles_n(config, n); }  // a cluster counts once here
+void prepare(int, DType, WeightLayout) {}
+int blocks_of(Launch const&) { return 0; }  // none that could be stamped
+
+void launch(Launch const& l, CUstream_st*) {
+  Config const& config = kTable[l.config];
+  host::Launch h;
+  Linear layer;
+  layer.weight = l.weight, layer.bias = l.bias, layer.layout = l.layout;
+  layer.activation = l.activation, layer.gated = l.gated;
+  layer.out = matrix(nullptr, l.weight.dtype, 0, l.columns());
+  layer.out.stride = l.c_stride;
+  h.set(layer, 0);
+  for (int r = 0; r < kMaxRanks; ++r) {
+    h.a.base[r] = static_cast<std::byte*>(const_cast<void*>(l.a.base[r]));
+    h.c.base[r] = static_cast<std::byte*>(l.c.base[r]);
+  }
+  h.a_stride = l.a_stride;
+  h.block_m = config.tile_m(), h.block_n = l.gated ? config.tile_n() / 2 : config.tile_n();
+  host::Workers worker(1);
+  host::run_tiles(worker, h, l.order, l.gate, l.route, nullptr);
+}
+
+}  // namespace flux::sm90

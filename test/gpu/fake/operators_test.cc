@@ -1,0 +1,79 @@
+// Operators on a fake GPU: the code that decides on copies, tiles and words, where there is no GPU.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "error_of.h"
+#include "temporary_folder.h"
+#include "world/program.h"
+
+namespace flux::test {
+namespace {
+
+class FakeOperators : public testing::Test {
+ protected:
+  void SetUp() override { setenv("FLUX_TEST_GPUS", "16", 1); }
+  /// NCCL is the library of this name in `folder`.
+  void find_nccl_in(std::string const& folder) { setenv("LD_LIBRARY_PATH", (folder + ":" + path_).c_str(), 1); }
+  void TearDown() override {
+    setenv("LD_LIBRARY_PATH", path_.c_str(), 1);
+    for (char const* variable : {"FLUX_TEST_FAULT", "FLUX_TEST_GPUS"}) unsetenv(variable);
+  }
+  static void expect_fine(std::string const& program) {
+    for (Ending const& e : run_as_processes(program)) EXPECT_EQ(e.code, kFine) << program << ": " << e.said;
+  }
+
+ private:
+  std::string const path_ = std::getenv("LD_LIBRARY_PATH") ? std::getenv("LD_LIBRARY_PATH") : "";
+};
+
+TEST_F(FakeOperators, AllScenarios) {
+  for (auto program : {"scenarios2", "scenarios3"}) expect_fine(program);
+}
+
+TEST_F(FakeOperators, AllScenariosAcrossPcie) {
+  setenv("FLUX_TEST_FAULT", "*:pcie:*", 1);
+  expect_fine("scenarios3");
+}
+
+// Where a link does not work, or memory is not shared at all.
+TEST_F(FakeOperators, GoThroughNccl) {
+  find_nccl_in(FLUX_FAKE_NCCL);
+  setenv("FLUX_TEST_FAULT", "1:cuMemCreate:* 0:cudaIpcGetMemHandle:*", 1);
+  expect_fine("through_nccl");
+  setenv("FLUX_TEST_FAULT", "1:bit:1", 1);
+  expect_fine("through_nccl");
+  expect_fine("scenarios3");
+  // One rank does not come: the others end in time.
+  for (Ending const& e : run_as_processes("absent_from_nccl")) {
+    EXPECT_EQ(e.code, kRaised) << e.said;
+    EXPECT_EQ(e.kind, ErrorKind::kTimeout) << e.said;
+    EXPECT_LT(e.seconds, 8) << e.said;
+  }
+  setenv("FLUX_TEST_GPUS", "1", 1);
+  for (Ending const& e : run_as_processes("through_nccl")) EXPECT_HAS(e.said, "one rank a GPU");
+}
+
+TEST_F(FakeOperators, SayWhatToDoWithoutNccl) {
+  TemporaryFolder folder;
+  std::ofstream(folder / "libnccl.so.2") << "no library";
+  find_nccl_in(folder.path());
+  setenv("FLUX_TEST_FAULT", "1:bit:1", 1);
+  for (Ending const& e : run_as_processes("through_nccl")) {
+    EXPECT_EQ(e.kind, ErrorKind::kDevice) << e.said;
+    EXPECT_HAS(e.said, "the link from rank 1");
+    EXPECT_HAS(e.said, "install NCCL");
+  }
+}
+
+TEST_F(FakeOperators, LayersShareBuffers) { expect_fine("shared_buffers"); }
+
+TEST_F(FakeOperators, TheHostRunsAheadSoFarAndAnOperatorWaitsForItsCalls) { expect_fine("runs_ahead"); }
+
+TEST_F(FakeOperators, ACallThatNeverEndsKeepsItsMemory) { expect_fine("never_over"); }
+
+TEST_F(FakeOperators, TooMuchMemoryIsSaidBeforeAnyIsTaken) { expect_fine("too_much_memory"); }
+
+}  // namespace
+}  // namespace flux::test

@@ -1,0 +1,58 @@
+#include "gpu/scenario_list.h"
+
+#include <array>
+#include <string_view>
+
+namespace flux::test {
+namespace {
+
+constexpr int kMostRanks = 8;  // on one GPU
+
+bool on_gpu(Scenario const& s) {
+  bool const round = s.ordered && s.plan.route == RouteKind::kRing;  // relayed sums round to 16 bits at every rank
+  bool const pulled = s.plan.path == Path::kRing && s.plan.transport != Transport::kPush;
+  return s.ranks <= kMostRanks && !round && !pulled && !s.plan.wide_slots;
+}
+
+}  // namespace
+
+Scenario for_gpu(Scenario s, int number) {
+  static constexpr std::string_view kTiles[] = {"tile=auto", "tile=64x64",   "tile=256x128", "tile=64x96",
+                                                "tile=auto", "tile=256x136", "tile=128x512", "tile=256x224"};
+  if (s.dtype == DType::kF32 || s.dtype == DType::kF64) s.dtype = number % 3 == 2 ? DType::kF16 : DType::kBF16;
+  if (s.ordered) s.dtype = DType::kBF16;  // beyond fp16
+  s.n = (s.n + 15) / 16 * 16, s.k = (s.k + 7) / 8 * 8;
+  if (number % 3 == 1 && s.plan.copy_blocks == kChosenCopies) s.plan.copy_blocks = 1;
+  s.plan = parse_plan(s.gated ? "tile=auto" : kTiles[number % std::size(kTiles)], s.plan);
+  return s;
+}
+
+std::vector<Scenario> gpu_scenarios() {
+  std::vector<Scenario> list;
+  auto add = [&](Scenario const& s) {
+    if (on_gpu(s)) list.push_back(for_gpu(s, static_cast<int>(list.size())));
+  };
+  for (Scenario const& s : all_scenarios()) add(s);
+  // One row, sent after the GEMM: fewer rows than owners, and words that count whole shards.
+  for (int ranks : {3, 8}) {
+    Scenario s;
+    s.op = Op::kGemmReduceScatter, s.m = 1, s.n = 48, s.k = 128, s.ranks = ranks, s.calls = 3;
+    s.plan = parse_plan("fused=no");
+    add(s);
+  }
+  // Many tiles, several to a block.
+  for (auto [m, n, k, ranks] : {std::array{330, 344, 72, 3}, {520, 160, 64, 8}, {515, 528, 40, 2}})
+    for (Op op : {Op::kAllGatherGemm, Op::kGemmReduceScatter, Op::kGemmAllReduce})
+      for (auto line : {"", "comm_rows=64 k_slices=2 route=stage shots=one", "transport=pull route=sum",
+                        "transport=remote fused=no", "buffers=1 order=naive", "store=vector",
+                        "store=bulk transport=remote route=sum", "store=vector route=stage shots=one",
+                        "copies=2 route=stage comm_rows=64", "copies=1 path=ring route=ring",
+                        "copies=2 transport=pull route=stage buffers=1"}) {
+        Scenario s;
+        s.op = op, s.m = m, s.n = n, s.k = k, s.ranks = ranks, s.plan = parse_plan(line), s.calls = 2;
+        add(s);
+      }
+  return list;
+}
+
+}  // namespace flux::test
