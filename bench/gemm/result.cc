@@ -1,11 +1,8 @@
 #include "bench/gemm/result.h"
 
 #include "bench/gemm/cuda.h"
-#include "flux/version.h"
 
 namespace flux::bench {
-namespace {
-
 MachineFacts gpu_facts() {
   cudaDeviceProp properties;
   must(cudaGetDeviceProperties(&properties, 0));
@@ -20,29 +17,34 @@ MachineFacts gpu_facts() {
   return facts;
 }
 
-}  // namespace
+void require_gpu(std::string const& suite) {
+  int count = 0;
+  cudaError_t const said = cudaGetDeviceCount(&count);
+  if (said == cudaSuccess && count > 0) return;
+  std::string const reason = said == cudaSuccess ? "none is visible" : cudaGetErrorString(said);
+  throw Error(ErrorKind::kUnsupported,
+              "suite " + suite + " runs on a GPU, and here: " + reason + "; --suite host runs on this machine's cores");
+}
 
-ResultRow row_of(GemmProblem const& p, GpuMethod const& method) {
+std::string gpu_bus_id() {
+  char id[32] = {};
+  must(cudaDeviceGetPCIBusId(id, sizeof id, 0));
+  return id;
+}
+
+ResultRow problem_row(GemmProblem const& p) {
   ResultRow row;
   row.workload = p.workload, row.op = p.op, row.m = p.m, row.n = p.n, row.k = p.k, row.tp = p.tp;
   row.dtype = flux::name(p.dtype), row.weight = flux::name(p.layout), row.epilogue = p.epilogue;
+  return row;
+}
+
+ResultRow row_of(GemmProblem const& p, GpuMethod const& method) {
+  ResultRow row = problem_row(p);
   row.method = method.name;
   row.total_us = method.quantile(0.5), row.p10_us = method.quantile(0.1), row.p90_us = method.quantile(0.9);
   row.samples = static_cast<int64_t>(method.us.size());
   return row;
-}
-
-ResultFile run_all(std::string suite, std::vector<GemmProblem> const& problems,
-                   std::function<void(GemmProblem const&, std::vector<ResultRow>&)> const& run,
-                   std::function<void(int done, int all)> const& progress) {
-  ResultFile file;
-  file.suite = std::move(suite), file.date = utc_now(), file.commit = commit(), file.machine = gpu_facts();
-  int done = 0;
-  for (GemmProblem const& p : problems) {
-    run(p, file.rows);
-    progress(++done, static_cast<int>(problems.size()));
-  }
-  return file;
 }
 
 }  // namespace flux::bench
