@@ -34,8 +34,8 @@ struct AnyGate {
     return visit([&](auto const& gate) { return gate.where(rows); });
   }
   FLUX_HD bool waits() const { return kind != Kind::kOpen; }
-  FLUX_HD bool wait(Rows rows, int slice) const {
-    return visit([&](auto const& gate) { return gate.wait(rows, slice); });
+  FLUX_HD bool wait(Rows rows, int slice, Party party) const {
+    return visit([&](auto const& gate) { return gate.wait(rows, slice, party); });
   }
 };
 
