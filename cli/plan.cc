@@ -42,6 +42,7 @@ void print_json(Ranking const& ranking, Machine const& machine) {
                                  {"total_us", total},
                                  {"gemm_us", ranking.parts.gemm_us},
                                  {"comm_us", ranking.parts.comm_us},
+                                 {"collective_us", ranking.parts.collective_us},
                                  {"none_us", ranking.parts.none_us},
                                  {"floor_us", ranking.parts.floor_us()},
                                  {"ect_us", total - ranking.parts.gemm_us},
@@ -55,8 +56,9 @@ void print_json(Ranking const& ranking, Machine const& machine) {
 void print_text(Ranking const& ranking, Machine const& machine, size_t show) {
   Parts const& parts = ranking.parts;
   fmt::print("{} on {}, simulated\n", to_string(ranking.problem), machine.name);
-  fmt::print("  GEMM alone {:.1f} us, communication alone {:.1f}, one after the other {:.1f}, floor {:.1f}\n\n",
-             parts.gemm_us, parts.comm_us, parts.none_us, parts.floor_us());
+  fmt::print(
+      "  GEMM alone {:.1f} us, communication alone {:.1f}; by libraries one after the other {:.1f}; floor {:.1f}\n\n",
+      parts.gemm_us, parts.comm_us, parts.none_us, parts.floor_us());
   fmt::print("  {:>10} {:>8} {:>6} {:>10} {:>10} {:>10}  plan, as far as it differs from the defaults\n", "total us",
              "/ floor", "E", "waited us", "stalled us", "behind us");
   double const hidden = parts.none_us - parts.gemm_us;
@@ -84,11 +86,12 @@ void print_text(Ranking const& ranking, Machine const& machine, size_t show) {
                  c->by_libraries ? fmt::format("one after the other, {:.1f} us", c->total_us) : short_line(c->plan),
                  more > 0 ? fmt::format(" and {} more", more) : "", c->out);
   if (out > show) fmt::print("    and {} more reasons; --show shows them, --json has all candidates\n", out - show);
-  fmt::print(
-      "\n{}{}\nplan: {}\n",
-      ranking.best().plan.fused ? "fused" : "not fused: nothing that hides communication is faster here",
-      ranking.best().total_us > parts.none_us ? "; a library GEMM and its communication would be faster still" : "",
-      to_string(ranking.best().plan));
+  fmt::print("\n{}{}\nplan: {}\n",
+             ranking.best().plan.fused ? "fused" : "not fused: nothing that hides communication is faster here",
+             ranking.best().total_us > parts.none_us
+                 ? "; a library GEMM and collective, one after the other, would be faster still"
+                 : "",
+             to_string(ranking.best().plan));
 }
 
 int run(PlanOptions o) {

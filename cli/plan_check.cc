@@ -47,7 +47,10 @@ std::optional<double> predict(ResultRow const& row, Machine const& machine, std:
   }
   if (row.op != "ag_gemm" && row.op != "gemm_rs" && row.op != "gemm_ar") return {};
   p.op = parse_op(row.op);
-  if (row.method == "none") return parts(p, machine).none_us;
+  if (row.method == "none") {  // a mirror has no collective library
+    Parts const alone = parts(p, machine);
+    return row.world == "mirror" ? alone.gemm_us + alone.comm_us : alone.none_us;
+  }
   std::string const line = row.plan.value_or("");
   size_t const space = line.find(' ');  // behind the engine's name
   return simulate(p, parse_plan(space == line.npos ? "" : line.substr(space)), machine).total_us;

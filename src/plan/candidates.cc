@@ -140,7 +140,7 @@ class Search {
   void consider_libraries() {
     Candidate c;
     c.plan.fused = false, c.by_libraries = true, c.total_us = parts(problem_, machine_).none_us;
-    c.out = "the best library GEMM, then the communication: the operators do not call libraries, a program can";
+    c.out = "the best library GEMM, then the collective library: the operators do not call them, a program can";
     candidates_.push_back(c);
   }
 

@@ -11,7 +11,7 @@ namespace flux {
 struct Candidate {
   Plan plan;
   std::string out;            ///< why it cannot be chosen; empty: it can
-  bool by_libraries = false;  ///< no plan: their GEMM, then their communication
+  bool by_libraries = false;  ///< no plan: their GEMM, then their collective
   double total_us = 0;        ///< simulated; 0: it was not
   double waited_us = 0, stalled_us = 0, behind_us = 0;
   bool chosen_from() const { return out.empty(); }

@@ -134,7 +134,7 @@ Parts parts(Problem const& p, Machine const& machine) {
   double const rough = of_gemm / machine.clock_mhz;
   t.clock_mhz = clock_mhz(machine, busy(rough, t.comm_us));
   t.gemm_us = rough <= 0 ? 0 : machine.gemm_us + of_gemm / t.clock_mhz;
-  t.none_us = t.gemm_us + t.comm_us;
+  t.none_us = t.gemm_us + t.collective_us;
   return t;
 }
 

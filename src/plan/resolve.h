@@ -33,11 +33,12 @@ struct Resolved {
 /// makes no sense.
 Resolved resolve(Problem const& problem, Plan const& plan, Machine const& machine);
 
-/// Times of the problem's parts alone, in microseconds. `gemm`: the best unsplit GEMM, by library or engine; `comm`:
-/// the same bytes by copies or by the collective library alone; `none`: one after the other.
+/// Times of the problem's parts alone, in microseconds.
 struct Parts {
-  double gemm_us = 0, comm_us = 0, none_us = 0;
-  double collective_us = 0;  ///< the collective library's part in `comm`'s choice
+  double gemm_us = 0;        ///< the best unsplit GEMM, by library or engine
+  double collective_us = 0;  ///< the same bytes by the collective library
+  double none_us = 0;        ///< that GEMM, then that collective: what overlap is compared with
+  double comm_us = 0;        ///< the same bytes by copies or by the collective library, whichever is faster
   double least_comm_us = 0;  ///< by any mechanism, stores and loads of a kernel too
   double clock_mhz = 0;      ///< at which the GEMM runs
   double floor_us() const { return gemm_us > least_comm_us ? gemm_us : least_comm_us; }
