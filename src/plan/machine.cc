@@ -32,7 +32,7 @@ std::string_view word_of(Words const& words, T value) {
 struct Range {
   double least, most;
 };
-constexpr Range kRate{1e-3, 1e6}, kMicroseconds{0, 1e6}, kPart{0.1, 1.5}, kMegahertz{1, 1e5};
+constexpr Range kRate{1e-3, 1e6}, kMicroseconds{0, 1e6}, kPart{0.05, 1}, kSpeed{0.2, 5}, kMegahertz{1, 1e5};
 
 // The one list that writing and reading go by.
 template <class L, class F>
@@ -50,7 +50,7 @@ void each_field(M& machine, F&& f) {
   f("name", machine.name), f("source", machine.source), f("engine", machine.engine);
   f("processors", machine.processors, Range{1, 4096}), f("products", machine.products, Range{1, 1e6});
   f("clock_mhz", machine.clock_mhz, kMegahertz), f("sustained_mhz", machine.sustained_mhz, kMegahertz);
-  f("library_speed", machine.library_speed, kPart), f("memory_gbps", machine.memory_gbps, kRate);
+  f("library_speed", machine.library_speed, kSpeed), f("memory_gbps", machine.memory_gbps, kRate);
   f("gemm_us", machine.gemm_us, kMicroseconds), f("call_us", machine.call_us, kMicroseconds);
   f("beside", machine.beside, kPart);
 }
