@@ -23,6 +23,7 @@ void add_bench(CLI::App& app, Action& action);
 void add_compare(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
 void add_plan(CLI::App& app, Action& action);
+void add_tune(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
 void add_launch(CLI::App& app, Action& action);
 

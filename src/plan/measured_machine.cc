@@ -37,7 +37,7 @@ Machine measured_machine(MachineProbe& probe, Machine m) {
   Line const here = line("copies here", of(small), probe.copy_here_us(small), of(large), probe.copy_here_us(large));
   m.memory_gbps = 2 * here.gbps;  // read and written
 
-  int64_t const rows = host ? 512 : 4096, few = host ? 64 : 256, columns = host ? 1024 : 6144,
+  int64_t const rows = host ? 256 : 4096, few = host ? 32 : 256, columns = host ? 512 : 6144,
                 depth = host ? 1024 : 8192;
   m.clock_mhz = m.sustained_mhz = 1000;
   auto cycles_of = [&](int64_t m_rows) {
@@ -53,7 +53,7 @@ Machine measured_machine(MachineProbe& probe, Machine m) {
   m.clock_mhz = (cycles_of(rows) - cycles_of(few)) / (long_us - short_us);
   m.gemm_us = std::clamp(short_us - cycles_of(few) / m.clock_mhz, 0.0, 100.0);
   double const busy_us = std::max(probe.gemm_us(rows, columns, depth, true), long_us);
-  m.sustained_mhz = m.clock_mhz * long_us / busy_us;
+  m.sustained_mhz = std::min(m.clock_mhz, m.clock_mhz * long_us / busy_us);
   m.library_speed = 1;
 
   LinkRates& l = m.link;

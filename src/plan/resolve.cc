@@ -25,8 +25,9 @@ int64_t rows_at_once(Plan const& plan, Problem const& problem, Machine const& ma
 }
 
 TileShape shape_of(Plan const& plan, Problem const& p, int64_t rows, Machine const& machine) {
+  bool const host = machine.engine == EngineKind::kHost;  // its operators take 256 x 512, or any
+  if (host) return plan.block_m == 0 ? TileShape{256, 512} : TileShape{plan.block_m, plan.block_n};
   if (plan.block_m == 0) return best_shape(rows, p.local_n(), p.local_k(), p.layout, p.gated, machine);
-  if (machine.engine == EngineKind::kHost) return {plan.block_m, plan.block_n};
   std::string known;
   for (TileShape const& shape : tile_shapes(machine, p.layout, p.gated)) {
     if (shape.tile_m == plan.block_m && shape.tile_n == plan.block_n) return shape;
@@ -49,12 +50,14 @@ Way way_of(Plan const& plan, Problem const& problem, Machine const& machine) {
     case RouteKind::kSum: return Way::kSum;
     case RouteKind::kRing: break;
   }
-  throw Error(ErrorKind::kUnsupported, "route=ring: the GPU engines have no relay, and the simulator knows none");
+  throw Error(ErrorKind::kUnsupported,
+              "route=ring: the GPU engines have no relay, and the simulator does not know the host's");
 }
 
 void resolve_gather(Resolved& r, Plan const& plan, Machine const& machine) {
   Problem const& p = r.problem;
-  refuse_if(plan.path == Path::kRing, "path=ring: the GPU engines have no ring, and the simulator knows none");
+  refuse_if(plan.path == Path::kRing,
+            "path=ring: the GPU engines have no ring, and the simulator does not know the host's");
   bool const remote = plan.transport == Transport::kRemote;
   refuse_if(remote && !plan.fused, "transport=remote reads rows while it multiplies; it is nothing without fused=yes");
   refuse_if(remote && plan.k_slices > 1, "transport=remote waits for shards, not for slices of k; use k_slices=1");
@@ -143,7 +146,7 @@ Resolved resolve(Problem const& problem, Plan const& plan, Machine const& machin
   parse_plan(to_string(plan));  // a plan must be one that a line can say
   Resolved r;
   r.problem = problem, r.plan = plan, r.fused = plan.fused && problem.ranks > 1;
-  r.band = plan.band > 0 ? plan.band : 8;
+  r.band = plan.band > 0 ? plan.band : machine.engine == EngineKind::kHost ? 4 : 8;
   refuse_if(plan.wide_slots && machine.engine != EngineKind::kHost, "slots=fp32 is not there on GPUs; use slots=dtype");
   refuse_if(machine.engine != EngineKind::kHost && size_of(problem.dtype) != 2,
             "{} is for the host engine; GPU engines multiply bf16 and fp16", name(problem.dtype));

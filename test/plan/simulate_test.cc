@@ -48,7 +48,7 @@ TEST(Simulate, NoTimeIsBelowTheFloor) {
 }
 
 TEST(Simulate, EveryRankMultipliesEveryTileOnce) {
-  each_random(2, 120, [](Problem const& problem, Machine const&, Simulation const& s) {
+  each_random(2, 40, [](Problem const& problem, Machine const&, Simulation const& s) {
     std::vector<std::map<int, std::set<int64_t>>> rows(static_cast<size_t>(problem.ranks));
     int64_t tiles = 0;
     for (Span const& span : s.timeline.spans) {
