@@ -24,6 +24,7 @@ void add_compare(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
 void add_plan(CLI::App& app, Action& action);
 void add_tune(CLI::App& app, Action& action);
+void add_simulate(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
 void add_launch(CLI::App& app, Action& action);
 

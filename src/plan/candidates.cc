@@ -15,7 +15,8 @@ constexpr size_t kRefined = 4;  // how many of the best get their smaller knobs 
 
 class Search {
  public:
-  Search(Problem const& problem, Machine const& machine) : problem_(problem), machine_(machine) {}
+  Search(Problem const& problem, Machine const& machine, Effort effort)
+      : problem_(problem), machine_(machine), effort_(effort) {}
 
   Ranking run() {
     Plan apart;
@@ -23,13 +24,14 @@ class Search {
     consider(apart);
     for (Plan const& way : ways()) {
       consider(way);  // every knob that is left open: what an operator does on its own
+      if (effort_ == Effort::kQuick) continue;
       for (TileShape const& shape : shapes()) {
         Plan plan = way;
         plan.block_m = shape.tile_m, plan.block_n = shape.tile_n;
         consider(plan);
       }
     }
-    refine();
+    if (effort_ == Effort::kAll) refine();
     return ranking();
   }
 
@@ -166,6 +168,7 @@ class Search {
 
   Problem const& problem_;
   Machine const& machine_;
+  Effort effort_;
   std::set<std::string> seen_;
   std::vector<Candidate> candidates_;
   double least_us_ = 0;
@@ -173,9 +176,9 @@ class Search {
 
 }  // namespace
 
-Ranking rank_candidates(Problem const& problem, Machine const& machine) {
+Ranking rank_candidates(Problem const& problem, Machine const& machine, Effort effort) {
   require_plannable(problem);
-  return Search(problem, machine).run();
+  return Search(problem, machine, effort).run();
 }
 
 std::string short_line(Plan const& plan) {

@@ -24,10 +24,13 @@ struct Ranking {
   Candidate const& best() const { return candidates.front(); }
 };
 
+/// `kQuick`: every way of travel with the tile that an operator would take on its own, nothing varied.
+enum class Effort { kAll, kQuick };
+
 /// Simulates the candidates. All knobs are tried: tile, transport, communication tile, route and shots together, then
 /// raster, order, slices of k and store instruction on the best of those. "Do not fuse" is among them. Deterministic.
 /// Throws Error{kInvalid} for a problem that makes no sense, Error{kUnsupported} where nothing serves it.
-Ranking rank_candidates(Problem const& problem, Machine const& machine);
+Ranking rank_candidates(Problem const& problem, Machine const& machine, Effort effort = Effort::kAll);
 
 /// The words of a plan that differ from the defaults: what is worth reading of it.
 std::string short_line(Plan const& plan);
