@@ -22,6 +22,9 @@ void add_run_mlp(CLI::App& run, Action& action);
 void add_bench(CLI::App& app, Action& action);
 void add_compare(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
+void add_plan(CLI::App& app, Action& action);
+void add_tune(CLI::App& app, Action& action);
+void add_simulate(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
 void add_launch(CLI::App& app, Action& action);
 

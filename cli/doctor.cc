@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <thread>
 
+#include "bench/host_probe.h"
 #include "cli/command.h"
 #include "cli/machine.h"
 #include "flux/version.h"
+#include "io/atomic_file.h"
 #include "world/gpu_report.h"
 #include "world/symmetric_memory.h"
 
@@ -110,15 +112,37 @@ std::vector<Finding> examine(GpuReport const& gpus) {
   return list;
 }
 
+/// Measures the host engine, a rank a core, and writes the machine that `flux plan --machine` reads.
+int measure(std::string const& path, bool json) {
+  require_writable(path);
+  Machine machine;
+  int const ranks = std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 2, 16);
+  run_threads(ranks, {}, [&](World& world) {
+    Machine const mine = bench::measure_host(world);
+    if (world.rank() == 0) machine = mine;
+  });
+  write_file(path, to_json(machine));
+  if (json)
+    fmt::print("{}", to_json(machine));
+  else
+    fmt::print("{}: {}, {:.1f} GFLOP/s a rank, memory {:.1f} GB/s\n", path, machine.source,
+               2 * machine.products * machine.clock_mhz / 1e3, machine.memory_gbps);
+  return kOk;
+}
+
 }  // namespace
 
 void add_doctor(CLI::App& app, Action& action) {
   auto json = std::make_shared<bool>(false);
+  auto machine = std::make_shared<std::string>();
   CLI::App* doctor =
       app.add_subcommand("doctor", "Shows what this machine has, what FLUX uses of it, and why not the rest");
   doctor->add_flag("--json", *json, "Prints one JSON object instead of text");
-  doctor->callback([json, &action] {
-    action = [json] {
+  doctor->add_option("--measure", *machine,
+                     "Measures the host engine instead, and writes the machine for flux plan --machine here");
+  doctor->callback([json, machine, &action] {
+    action = [json, machine] {
+      if (!machine->empty()) return measure(*machine, *json);
       GpuReport const gpus = report_gpus(kTrialSeconds);
       auto const findings = examine(gpus);
       if (*json) {

@@ -1,4 +1,4 @@
-// flux: run | bench | compare | report | doctor | launch. One file a subcommand.
+// flux: run | plan | tune | simulate | bench | compare | report | doctor | launch. One file a subcommand.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -29,12 +29,17 @@ int run(int argc, char** argv) {
   add_bench(app, action);
   add_compare(app, action);
   add_report(app, action);
+  add_plan(app, action);
+  add_tune(app, action);
+  add_simulate(app, action);
   add_doctor(app, action);
   add_launch(app, action);
   auto named = [&](CLI::App* verb) { return verb->check_name(argv[1]); };
   if (argc > 1 && argv[1][0] != '-' && app.get_subcommands(named).empty())
-    return fail(fmt::format("'{}' is no verb; there are run, bench, compare, report, doctor and launch", argv[1]),
-                kBadInput);
+    return fail(
+        fmt::format("'{}' is no verb; there are run, plan, tune, simulate, bench, compare, report, doctor and launch",
+                    argv[1]),
+        kBadInput);
   try {
     app.parse(argc, argv);
   } catch (CLI::CallForHelp const& e) {

@@ -1,0 +1,69 @@
+#pragma once
+// A machine as the planner sees it: a value of some twenty numbers. So a laptop can plan for eight H800s.
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace flux {
+
+/// How ranks reach each other. `kDeclared` is the host worlds' link, which is none.
+enum class LinkKind { kNvlink, kPcie, kDeclared };
+std::string_view name(LinkKind kind);  ///< `nvlink`, `pcie`, `declared`
+
+/// Which tiles there are and how fast: src/plan/tile_shapes.h.
+enum class EngineKind { kSm90, kSm80, kHost };
+std::string_view name(EngineKind kind);  ///< `sm90`, `sm80`, `host`
+
+/// Rates in 10^9 bytes/s, one way, of one rank, while the other direction is as busy.
+struct LinkRates {
+  LinkKind kind = LinkKind::kNvlink;
+  double push_gbps = 0;   ///< copy engines that write
+  double pull_gbps = 0;   ///< copy engines that read
+  double store_gbps = 0;  ///< stores of a kernel
+  double load_gbps = 0;   ///< loads of a kernel
+  double start_us = 0;    ///< before the first copy of several
+  double copy_us = 0;     ///< what a copy costs its engine beside its bytes
+  double flag_us = 0;     ///< from a word set at one rank to its waiter at another
+  /// What NCCL or its like reaches: bytes that a rank sends, over the time beside `collective_us`.
+  double collective_gbps = 0;
+  double collective_us = 0;
+  double beside = 1;  ///< the rate of copies while the GEMM runs, as a part of their rate alone
+  bool operator==(LinkRates const&) const = default;
+};
+
+struct Machine {
+  static constexpr int kSchema = 1;
+
+  std::string name;
+  std::string source;  ///< where the numbers come from, in a sentence
+  EngineKind engine = EngineKind::kSm90;
+  int processors = 0;
+  double products = 0;       ///< multiply-adds a cycle and processor, 16-bit operands
+  double clock_mhz = 0;      ///< at which the cycles of the engine's tiles pass while the GPU is not held back by power
+  double sustained_mhz = 0;  ///< the same while GEMMs run all the time
+  double library_speed = 1;  ///< of the best library GEMM, over our engine's
+  double memory_gbps = 0;    ///< read and write together
+  double gemm_us = 0;        ///< a GEMM beside its tiles: launch, first operands, last store
+  double call_us = 0;        ///< a fused call beside copies, GEMM and sums
+  double beside = 1;         ///< the rate of tiles while copies run, as a part of their rate alone
+  LinkRates link;
+
+  bool operator==(Machine const&) const = default;
+};
+
+/// `text` as a JSON object and back. Throws Error{kInvalid}, one sentence that names the field and what is allowed.
+std::string to_json(Machine const& machine);
+Machine parse_machine(std::string_view text, std::string_view name);
+
+/// Those that ship with FLUX.
+std::vector<Machine> const& named_machines();
+
+/// One of them, or one read from the file of that name. Throws Error{kInvalid}.
+Machine find_machine(std::string const& name_or_file);
+
+/// What a tuned choice depends on, and nothing that two measurements of like machines differ in:
+/// `sm90 132 processors nvlink`.
+std::string key(Machine const& machine);
+
+}  // namespace flux

@@ -1,0 +1,185 @@
+#include "plan/resolve.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "flux/error.h"
+
+namespace flux {
+namespace {
+
+template <class... Args>
+void refuse_if(bool bad, fmt::format_string<Args...> format, Args&&... args) {
+  if (bad) throw Error(ErrorKind::kUnsupported, fmt::format(format, std::forward<Args>(args)...));
+}
+
+// Rows that come or go together: as the plan says; otherwise a shard, which PCIe carries in pieces of some 12 MiB.
+int64_t rows_at_once(Plan const& plan, Problem const& problem, Machine const& machine) {
+  constexpr int64_t kPiece = int64_t{12} << 20;
+  int64_t const shard = std::max<int64_t>(Shards{problem.m, problem.ranks, 1}.largest(), 1);
+  if (plan.comm_rows > 0) return std::min(plan.comm_rows, shard);
+  if (machine.link.kind != LinkKind::kPcie) return shard;
+  int64_t const pieces = std::max<int64_t>((shard * problem.row_bytes() + kPiece / 2) / kPiece, 1);
+  return (shard + pieces - 1) / pieces;
+}
+
+TileShape shape_of(Plan const& plan, Problem const& p, int64_t rows, Machine const& machine) {
+  bool const host = machine.engine == EngineKind::kHost;  // its operators take 256 x 512, or any
+  if (host) return plan.block_m == 0 ? TileShape{256, 512} : TileShape{plan.block_m, plan.block_n};
+  if (plan.block_m == 0) return best_shape(rows, p.local_n(), p.local_k(), p.layout, p.gated, machine);
+  std::string known;
+  for (TileShape const& shape : tile_shapes(machine, p.layout, p.gated)) {
+    if (shape.tile_m == plan.block_m && shape.tile_n == plan.block_n) return shape;
+    known += fmt::format(" {}x{}", shape.tile_m, shape.tile_n);
+  }
+  throw Error(ErrorKind::kUnsupported, fmt::format("tile={}x{} is none of the {} engine's: auto{}", plan.block_m,
+                                                   plan.block_n, name(machine.engine), known));
+}
+
+int64_t rounded(int64_t rows, int tile_m) { return (rows + tile_m - 1) / tile_m * tile_m; }
+
+Way way_of(Plan const& plan, Problem const& problem, Machine const& machine) {
+  if (problem.gathers()) return Way::kNone;
+  if (!plan.fused) return Way::kStage;
+  if (problem.op == Op::kGemmAllReduce && plan.shots == Shots::kOneShot) return Way::kBroadcast;
+  switch (plan.route) {
+    case RouteKind::kAuto: return machine.link.kind == LinkKind::kPcie ? Way::kStage : Way::kPush;
+    case RouteKind::kPush: return Way::kPush;
+    case RouteKind::kStage: return Way::kStage;
+    case RouteKind::kSum: return Way::kSum;
+    case RouteKind::kRing: break;
+  }
+  throw Error(ErrorKind::kUnsupported,
+              "route=ring: the GPU engines have no relay, and the simulator does not know the host's");
+}
+
+void resolve_gather(Resolved& r, Plan const& plan, Machine const& machine) {
+  Problem const& p = r.problem;
+  refuse_if(plan.path == Path::kRing,
+            "path=ring: the GPU engines have no ring, and the simulator does not know the host's");
+  bool const remote = plan.transport == Transport::kRemote;
+  refuse_if(remote && !plan.fused, "transport=remote reads rows while it multiplies; it is nothing without fused=yes");
+  refuse_if(remote && plan.k_slices > 1, "transport=remote waits for shards, not for slices of k; use k_slices=1");
+  refuse_if(remote && plan.comm_rows != 0, "transport=remote has no copies, so comm_rows stays auto");
+  int64_t const at_once = rows_at_once(plan, p, machine);
+  r.shape = shape_of(plan, p, machine.link.kind == LinkKind::kPcie ? at_once : p.m, machine);
+  int64_t const whole = std::max<int64_t>(Shards{p.m, p.ranks, 1}.largest(), 1);
+  int64_t const rows = plan.comm_rows == 0 ? rounded(at_once, r.shape.tile_m) : at_once;
+  r.arrival.shards = {p.m, p.ranks, 1};
+  r.arrival.slices = {p.k, remote ? 1 : plan.k_slices, sm90::kBlockK};
+  r.arrival.comm_rows = remote ? whole : std::min(rows, whole);
+  r.order = plan.in_order && plan.fused ? Order::kArrival : Order::kNaive;
+  r.tiling = remote ? Tiling::kWithin : Tiling::kAcross;
+  if (!remote) r.band = static_cast<int>(std::clamp<int64_t>(r.arrival.comm_rows / r.shape.tile_m, 1, r.band));
+}
+
+// Whether what copies hide, all of the GEMM but the first piece, is more than they cost. Where the plan leaves the
+// route open, the GPU operators decide so, with these constants.
+bool worth_staging(Problem const& p, int64_t at_once, Machine const& machine) {
+  auto cycles_of = [&](int64_t rows) {
+    TileShape const shape = best_shape(rows, p.n, p.local_k(), p.layout, false, machine);
+    return cycles(shape, rows, p.n, p.local_k(), p.layout, machine);
+  };
+  int64_t const copies = p.m / std::max<int64_t>(at_once, 1) * (p.ranks - 1) / p.ranks;
+  return cycles_of(p.m) - cycles_of(at_once) > 1700. * (20 + 10 * static_cast<double>(copies));
+}
+
+void resolve_sums(Resolved& r, Plan const& plan, Machine const& machine) {
+  Problem const& p = r.problem;
+  refuse_if(plan.k_slices > 1, "k_slices: a partial sum leaves once it is whole, so {} is for ag_gemm", plan.k_slices);
+  refuse_if(plan.transport != Transport::kPush, "transport is for ag_gemm; partial sums go by their route");
+  r.way = way_of(plan, p, machine);
+  refuse_if(r.way == Way::kSum && plan.store == StoreKind::kVector, "route=sum: store=vector does not add");
+  refuse_if(r.way == Way::kSum && machine.link.kind == LinkKind::kPcie,
+            "route=sum: no native atomics across PCIe, so nothing can be added at the owner");
+  bool const staged = r.way == Way::kStage;
+  refuse_if(!staged && plan.comm_rows != 0, "comm_rows of partial sums is for route=stage");
+  int64_t at_once = rows_at_once(plan, p, machine);
+  bool const in_pieces = staged && r.fused && machine.link.kind == LinkKind::kPcie;
+  if (in_pieces && plan.route == RouteKind::kAuto && plan.block_m == 0) r.fused = worth_staging(p, at_once, machine);
+  r.shape = shape_of(plan, p, in_pieces && r.fused ? at_once : p.m, machine);
+  if (plan.comm_rows == 0 && at_once < Shards{p.m, p.ranks, 1}.largest()) at_once = rounded(at_once, r.shape.tile_m);
+  bool const everywhere = r.way == Way::kBroadcast;
+  // One after the other, an owner's rows go in one piece.
+  int const tile_m = r.fused ? r.shape.tile_m : static_cast<int>(std::max<int64_t>(p.m, 1));
+  r.bands = {{p.m, everywhere ? 1 : p.ranks, 1}, tile_m};
+  if (staged && r.fused) {
+    int64_t const shard = r.bands.shards.largest() / tile_m + 2;
+    r.bands.tall = static_cast<int>(std::clamp<int64_t>(at_once / tile_m, 1, shard));
+  }
+  r.order = r.fused && plan.in_order && !everywhere ? Order::kRotated : Order::kNaive;
+  r.together = staged ? 0 : r.band;
+  if (staged && r.fused) r.band = static_cast<int>(std::clamp<int64_t>(r.bands.height() / tile_m, 1, r.band));
+}
+
+}  // namespace
+
+Schedule Resolved::schedule(int rank) const {
+  Shards const shards = way == Way::kNone ? arrival.shards : bands.shards;
+  return arrange(order, tiling, shards, shape.tile_m, static_cast<int>(tiles_n()), band,
+                 way == Way::kBroadcast ? 0 : rank, together);
+}
+
+Parts parts(Problem const& p, Machine const& machine) {
+  Parts t;
+  LinkRates const& link = machine.link;
+  double const bytes = p.sent_bytes(), copies = p.ranks - 1;
+  auto at = [](double bytes, double gbps) { return bytes / gbps / 1e3; };
+  t.collective_us = p.ranks == 1 ? 0 : link.collective_us + at(bytes, link.collective_gbps);
+  double const shots = p.op == Op::kGemmAllReduce ? 2 : 1;
+  double const by_copies =
+      p.ranks == 1 ? 0 : shots * (link.start_us + copies * link.copy_us) + at(bytes, link.push_gbps);
+  t.comm_us = std::min(t.collective_us, by_copies);
+  t.least_comm_us = std::min({t.comm_us, shots * link.flag_us + at(bytes, std::max(link.store_gbps, link.load_gbps))});
+  TileShape const shape = best_shape(p.m, p.local_n(), p.local_k(), p.layout, p.gated, machine);
+  double const of_gemm = cycles(shape, p.m, p.local_n(), p.local_k(), p.layout, machine) / machine.library_speed;
+  double const rough = of_gemm / machine.clock_mhz;
+  t.clock_mhz = clock_mhz(machine, busy(rough, t.comm_us));
+  t.gemm_us = rough <= 0 ? 0 : machine.gemm_us + of_gemm / t.clock_mhz;
+  t.none_us = t.gemm_us + t.collective_us;
+  return t;
+}
+
+Resolved resolve(Problem const& problem, Plan const& plan, Machine const& machine) {
+  require_plannable(problem);
+  parse_plan(to_string(plan));  // a plan must be one that a line can say
+  Resolved r;
+  r.problem = problem, r.plan = plan, r.fused = plan.fused && problem.ranks > 1;
+  r.band = plan.band > 0 ? plan.band : machine.engine == EngineKind::kHost ? 4 : 8;
+  refuse_if(plan.wide_slots && machine.engine != EngineKind::kHost, "slots=fp32 is not there on GPUs; use slots=dtype");
+  refuse_if(machine.engine != EngineKind::kHost && size_of(problem.dtype) != 2,
+            "{} is for the host engine; GPU engines multiply bf16 and fp16", name(problem.dtype));
+  if (problem.gathers())
+    resolve_gather(r, plan, machine);
+  else
+    resolve_sums(r, plan, machine);
+  double const clock = parts(problem, machine).clock_mhz;
+  int64_t const n = problem.local_n(), k = problem.local_k();
+  r.tile_us = tile_cycles(r.shape, problem.m, n, k, problem.layout, machine) / clock;
+  r.gemm_us = machine.gemm_us + cycles(r.shape, problem.m, n, k, problem.layout, machine) / clock;
+  return r;
+}
+
+void require_plannable(Problem const& p) {
+  constexpr int64_t kMost = (int64_t{1} << 31) - 1;
+  auto require = [&](bool ok, std::string_view what, int64_t given, int64_t least, int64_t most) {
+    if (!ok) throw Error(ErrorKind::kInvalid, fmt::format("{} is {}; allowed are {} to {}", what, given, least, most));
+  };
+  for (auto const& [what, size] : {std::pair{"m", p.m}, {"n", p.n}, {"k", p.k}})
+    require(size >= 1 && size <= kMost, what, size, 1, kMost);
+  require(p.ranks >= 1 && p.ranks <= kMaxRanks, "tp", p.ranks, 1, kMaxRanks);
+  // The simulator walks every tile of every rank.
+  constexpr double kMostTiles = 2e6;
+  double const tiles = double{1} * p.ranks * (p.m / 64 + 1) * (p.local_n() / 64 + 1);
+  if (tiles > kMostTiles * 8)
+    throw Error(ErrorKind::kInvalid, fmt::format("{} has some {:.0f} tiles; up to {:.0f} are simulated", to_string(p),
+                                                 tiles, kMostTiles * 8));
+}
+
+std::string to_string(Problem const& p) {
+  return fmt::format("{} m {}, n {}, k {}, {} ranks, {}{}{}", name(p.op), p.m, p.n, p.k, p.ranks, name(p.dtype),
+                     p.layout == WeightLayout::kInOut ? ", [in,out]" : "", p.gated ? ", gated" : "");
+}
+
+}  // namespace flux

@@ -1,0 +1,116 @@
+// What stands before a simulated call: words, gates, routes, and the list of every rank's copies.
+#include "plan/simulator.h"
+
+namespace flux {
+
+void Simulator::add_shard(int engine, int from, int to, Shards const& shards, int64_t row_bytes, bool result) {
+  int const shard = result ? engine : from;
+  bool const pieces = problem().gathers() && !result;
+  int64_t const height = pieces ? r().arrival.comm_rows : std::max<int64_t>(shards.size(shard), 1);
+  Shards const slices = pieces ? r().arrival.slices : Shards{1, 1, 1};
+  for (int64_t t = 0; t * height < shards.size(shard); ++t)
+    for (int s = 0; s < slices.ranks; ++s) {
+      Copy c;
+      c.from = from, c.to = to, c.result = result;
+      c.row = shards.begin(shard) + t * height, c.rows = std::min(height, shards.size(shard) - t * height);
+      double const share = static_cast<double>(slices.size(s)) / static_cast<double>(slices.total);
+      c.bytes = static_cast<double>(c.rows) * static_cast<double>(row_bytes) * share;
+      c.set = pieces ? r().arrival.index(shard, t, s) : 0;
+      rank(engine).copies.push_back(c);
+    }
+}
+
+void Simulator::prepare_gather(int p) {
+  SimulatedRank& s = rank(p);
+  Shards const& shards = r().arrival.shards;
+  Plan const& plan = r().plan;
+  Watch watch;
+  watch.rank = p, watch.ranks = count();
+  s.words.resize(static_cast<size_t>(r().in_place() ? count() : r().arrival.size()));
+  if (r().in_place()) {
+    s.gate = Remote{p, shards, problem().k, s.words.data(), SimulatedRank::kGoal, watch};
+    return;
+  }
+  s.gate = Arrival{p, r().arrival, s.words.data(), SimulatedRank::kGoal, watch};
+  bool const pulls = plan.transport == Transport::kPull;
+  for (int i = 1; i < count(); ++i) {
+    int const source = (p - i + count()) % count(), to = (p + i) % count();
+    add_shard(p, pulls ? source : p, pulls ? p : to, shards, problem().row_bytes(), false);
+  }
+}
+
+void Simulator::prepare_sums(int p) {
+  SimulatedRank& s = rank(p);
+  BandWords const& bands = r().bands;
+  bool const broadcast = r().way == Way::kBroadcast;
+  int const owner = broadcast ? 0 : p;
+  int64_t const sources = count(), each = sources * bands.most();
+  s.words.resize(static_cast<size_t>(each));
+  s.counts.resize(static_cast<size_t>(each));
+  s.gate = Open{p, problem().local_k()};
+  s.missing.assign(static_cast<size_t>(bands.count(owner)), count());
+  s.bands_left = bands.count(owner);
+  int64_t const slot_rows = broadcast ? problem().m : bands.shards.largest();
+  Announcer out{bands, static_cast<int>(r().tiles_n()), s.counts.data(), {}, SimulatedRank::kGoal};
+  for (int q = 0; q < count(); ++q) out.words.base[q] = rank(q).words.data();
+  if (r().way == Way::kStage) {
+    s.departed.resize(static_cast<size_t>(each * count()));
+    for (int q = 0; q < count(); ++q)
+      if (q != p) out.words.base[q] = s.departed.data() + q * each;
+    for (int i = 1; i < count(); ++i) {
+      int const to = (p + i) % count();
+      for (int b = 0; b < bands.count(to); ++b) {
+        Place const band = bands.place(to, b);
+        Copy c;
+        c.from = p, c.to = to, c.row = bands.shards.begin(to) + band.row, c.rows = band.rows;
+        c.bytes = static_cast<double>(band.rows) * static_cast<double>(problem().row_bytes());
+        c.set = bands.index(p, b);
+        if (r().fused) c.after = s.departed.data() + to * each + c.set;
+        s.copies.push_back(c);
+      }
+    }
+  }
+  switch (r().way) {
+    case Way::kPush: s.route = Push{p, slot_rows, out}; break;
+    case Way::kStage: s.route = Stage{p, out}; break;
+    case Way::kSum: s.route = Sum{p, out}; break;
+    case Way::kBroadcast: s.route = Broadcast{p, count(), problem().m, out}; break;
+    case Way::kNone: break;
+  }
+  if (!r().fused) s.route = Keep{p, problem().m};
+}
+
+void Simulator::prepare() {
+  if (!problem().gathers())  // words do not move any more once a route points at them
+    for (int p = 0; p < count(); ++p)
+      rank(p).words.resize(static_cast<size_t>(int64_t{1} * count() * r().bands.most()));
+  double const begin = machine_.call_us / 2;
+  for (int p = 0; p < count(); ++p) {
+    SimulatedRank& s = rank(p);
+    s.schedule = r().schedule(p);
+    if (problem().gathers()) {
+      s.route = Keep{p, problem().m};
+      prepare_gather(p);
+    } else {
+      prepare_sums(p);
+    }
+    s.waiting.resize(s.words.size());
+    bool const pulls = r().plan.transport == Transport::kPull && problem().gathers();
+    bool const copies_first = problem().gathers();
+    if (copies_first || r().fused) push(begin + (pulls ? machine_.link.flag_us : 0), Kind::kCopy, p, 0);
+    if (r().in_place())
+      for (int q = 0; q < count(); ++q)
+        if (q != p) s.words[static_cast<size_t>(q)] = SimulatedRank::kGoal;  // flag_us: in begin_gemm
+  }
+  if (problem().gathers())
+    for (int p = 0; p < count(); ++p)
+      for (Copy const& c : rank(p).copies) ++rank(c.to).incoming;
+  else
+    for (int p = 0; p < count(); ++p)
+      for (int q = 0; q < count(); ++q) rank(p).incoming += p != q && Shards{problem().m, count(), 1}.size(q) > 0;
+  for (int p = 0; p < count(); ++p)
+    if (r().fused || !problem().gathers() || rank(p).incoming == 0)
+      begin_gemm(p, begin + (r().in_place() ? machine_.link.flag_us : 0));
+}
+
+}  // namespace flux

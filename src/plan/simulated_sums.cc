@@ -1,0 +1,74 @@
+// Copies, the words behind them, and the sums of a simulated call.
+#include <utility>
+
+#include "plan/simulator.h"
+
+namespace flux {
+namespace {
+
+constexpr double kBandUs = 1.0;  // a band of sums, beside its bytes
+
+}  // namespace
+
+void Simulator::copy(int p, double now) {
+  SimulatedRank& s = rank(p);
+  if (s.next_copy == s.copies.size() || now < s.engine_busy) return;  // busy: it asks again
+  Copy const& c = s.copies[s.next_copy];
+  if (c.after && *c.after != SimulatedRank::kGoal) return void(s.copy_waits = true);
+  LinkRates const& link = machine_.link;
+  double const rate = (c.from == p ? link.push_gbps : link.pull_gbps) * (s.multiplies(now) ? link.beside : 1);
+  double const before = link.copy_us + (s.next_copy == 0 ? link.start_us : 0);
+  auto const [begin, end] = ports_.carry(c.from, c.to, now + before, c.bytes, rate);
+  draw(p, engine_track(s), SpanKind::kCopy, begin - link.copy_us, end, c.row, c.rows, -1, c.to == p ? -1 : c.to);
+  s.engine_busy = end;
+  push(end + (c.to == p ? 0 : link.flag_us), Kind::kArrived, p, static_cast<int>(s.next_copy++));
+  push(end, Kind::kCopy, p, 0);
+}
+
+void Simulator::arrived(int p, int index, double now) {
+  Copy const& c = rank(p).copies[static_cast<size_t>(index)];
+  SimulatedRank& to = rank(c.to);
+  if (c.result) return --to.incoming == 0 ? gathered_sums(to, now) : void();
+  to.words[static_cast<size_t>(c.set)] = SimulatedRank::kGoal;
+  if (!problem().gathers()) return partial(c.to, static_cast<int>(c.set % r().bands.most()), now);
+  for (int worker : std::exchange(to.waiting[static_cast<size_t>(c.set)], {})) push(now, Kind::kTile, c.to, worker);
+  if (--to.incoming == 0 && !r().fused) begin_gemm(c.to, now);
+}
+
+// One more source's partial of a band is here.
+void Simulator::partial(int owner, int band, double now) {
+  SimulatedRank& s = rank(owner);
+  if (--s.missing[static_cast<size_t>(band)] == 0 && s.gemm_end >= 0) sum(owner, band, now);
+}
+
+// The pass of sums runs behind the GEMM and takes bands as they come.
+void Simulator::sum(int p, int band, double now) {
+  SimulatedRank& s = rank(p);
+  BandWords const& bands = r().bands;
+  Place const rows = bands.place(r().way == Way::kBroadcast ? 0 : p, band);
+  double const parts = (r().way == Way::kSum ? 2 : count()) + 1;
+  double const bytes = parts * static_cast<double>(rows.rows) * static_cast<double>(problem().row_bytes());
+  double const begin = std::max(s.summed, now);
+  s.summed = begin + kBandUs / (r().way == Way::kStage ? 1 : 8) + bytes / (machine_.memory_gbps * kSumReaches) / 1e3;
+  draw(p, engine_track(s) + 1, SpanKind::kSum, begin, s.summed, bands.shards.begin(rows.rank) + rows.row, rows.rows,
+       -1);
+  if (--s.bands_left == 0) summed(p, s.summed);
+}
+
+void Simulator::summed(int p, double now) {
+  SimulatedRank& s = rank(p);
+  s.end = now;
+  if (problem().op != Op::kGemmAllReduce || r().way == Way::kBroadcast) return;
+  if (s.incoming == 0) gathered_sums(s, now);
+  for (int i = 1; i < count(); ++i)
+    add_shard(p, p, (p + i) % count(), {problem().m, count(), 1}, problem().row_bytes(), true);
+  push(now, Kind::kCopy, p, 0);
+}
+
+/// All sums of an all-reduce are here: a pass over all rows ends it.
+void Simulator::gathered_sums(SimulatedRank& s, double now) {
+  double const bytes = 2.0 * static_cast<double>(problem().m) * static_cast<double>(problem().row_bytes());
+  s.end = std::max(now, s.summed) + machine_.gemm_us / 2 + bytes / (machine_.memory_gbps * kSumReaches) / 1e3;
+}
+
+}  // namespace flux

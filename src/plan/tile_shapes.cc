@@ -1,0 +1,97 @@
+#include "plan/tile_shapes.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/sm90/choose.h"
+
+namespace flux {
+namespace {
+
+double up(int64_t a, int64_t b) { return static_cast<double>((a + b - 1) / b); }
+
+// Chips before Hopper: one block a tile, accumulators in registers, operands by cp.async. Shapes as libraries use them.
+constexpr TileShape kSm80[] = {{256, 128}, {128, 256}, {128, 128}, {256, 64},
+                               {128, 64},  {64, 256},  {64, 128},  {64, 64}};
+// The host engine multiplies in blocks that spare it the packing of operands.
+constexpr TileShape kHost[] = {{256, 512}, {128, 512}, {64, 512}, {256, 256}};
+
+/// Both operands once, at what a kernel reaches of the memory's rate.
+double memory_cycles(int64_t m, int64_t n, int64_t k, Machine const& machine) {
+  constexpr double kReached = 0.85;
+  return 2.0 * static_cast<double>(m + n) * static_cast<double>(k) /
+         (machine.memory_gbps * kReached / machine.clock_mhz * 1e3);
+}
+
+// The rows of the Hopper table for few rows of m. Its own cost, made for choosing, has too long a k step for them
+// where k is long: 98,000 cycles of 64 x 6144 x 12288 that takes 45 us.
+constexpr double kFirstAndLast = 2000;
+double few_rows(TileShape const& s, int64_t m, int64_t n, int64_t k, Machine const& machine) {
+  constexpr double kLeastStep = 340;
+  double const step = std::max(kLeastStep, 64.0 * s.tile_m * s.tile_n / machine.products);
+  return std::ceil(up(m, s.tile_m) * up(n, s.tile_n) / machine.processors) * up(k, 64) * step;
+}
+
+double cost(TileShape const& s, int64_t m, int64_t n, int64_t k, Machine const& machine) {
+  constexpr double kTile = 2500;    // prologue and epilogue of a tile, in cycles
+  constexpr double kNarrow = 0.07;  // tiles below 128 x 256 read more operand bytes for each product
+  double const area = double{1} * s.tile_m * s.tile_n;
+  double tile = up(k, 32) * 32 * area / machine.products;
+  tile *= 1 + kNarrow * std::max(0.0, std::log2(128.0 * 256.0 / area));
+  tile += kTile;
+  double const waves = std::ceil(up(m, s.tile_m) * up(n, s.tile_n) / machine.processors);
+  return std::max(waves * tile, memory_cycles(m, n, k, machine) + kTile);
+}
+
+}  // namespace
+
+std::vector<TileShape> tile_shapes(Machine const& machine, WeightLayout layout, bool gated) {
+  std::vector<TileShape> list;
+  if (machine.engine == EngineKind::kSm80) return {std::begin(kSm80), std::end(kSm80)};
+  if (machine.engine == EngineKind::kHost) return {std::begin(kHost), std::end(kHost)};
+  for (sm90::Config const& config : sm90::kTable)
+    if (!gated || config.gateable(layout))
+      list.push_back({config.tile_m(), config.tile_n(), config.cluster(), &config});
+  return list;
+}
+
+int workers(TileShape const& shape, Machine const& machine) { return std::max(machine.processors / shape.cluster, 1); }
+
+double cycles(TileShape const& shape, int64_t m, int64_t n, int64_t k, WeightLayout layout, Machine const& machine) {
+  if (m == 0 || n == 0 || k == 0) return 0;
+  if (!shape.config) return cost(shape, m, n, k, machine);
+  constexpr double kOddWidth = 0.12;  // as in sm90::choose
+  bool const odd = layout == WeightLayout::kInOut && shape.config->block_n % 16 != 0;
+  double const memory = memory_cycles(m, n, k, machine);  // the table's cost knows the memory of one chip
+  if (shape.config->groups == 1) return std::max(memory, few_rows(shape, m, n, k, machine)) + kFirstAndLast;
+  return std::max(memory, sm90::cost(*shape.config, m, n, k, machine.processors) * (odd ? 1 + kOddWidth : 1));
+}
+
+double tile_cycles(TileShape const& shape, int64_t m, int64_t n, int64_t k, WeightLayout layout,
+                   Machine const& machine) {
+  double const waves = std::ceil(up(m, shape.tile_m) * up(n, shape.tile_n) / workers(shape, machine));
+  return waves == 0 ? 0 : cycles(shape, m, n, k, layout, machine) / waves;
+}
+
+TileShape best_shape(int64_t m, int64_t n, int64_t k, WeightLayout layout, bool gated, Machine const& machine) {
+  TileShape best;
+  double least = 0;
+  for (TileShape const& shape : tile_shapes(machine, layout, gated)) {
+    double const c = cycles(shape, m, n, k, layout, machine);
+    if (best.tile_m == 0 || c < least) best = shape, least = c;
+  }
+  return best;
+}
+
+double busy(double gemm_us, double beside_us) {
+  constexpr double kGapUs = 15;
+  return gemm_us <= 0 ? 0 : gemm_us / (gemm_us + beside_us + kGapUs);
+}
+
+double clock_mhz(Machine const& machine, double busy) {
+  constexpr double kEnough = 0.6;
+  double const short_of = std::clamp((busy - kEnough) / (1 - kEnough), 0.0, 1.0);
+  return machine.clock_mhz - (machine.clock_mhz - machine.sustained_mhz) * short_of;
+}
+
+}  // namespace flux

@@ -1,0 +1,133 @@
+// What is chosen on machines made up so that the answer is known, and what is said of the rest.
+#include "plan/candidates.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "error_of.h"
+#include "plan/random_problem.h"
+
+namespace flux {
+namespace {
+
+Problem const kFc1{Op::kAllGatherGemm, 4096, 49152, 12288, 8}, kFc2{Op::kGemmReduceScatter, 4096, 12288, 49152, 8};
+
+/// An H800 whose links are `times` as fast.
+Machine with_links(double times, LinkKind kind = LinkKind::kNvlink) {
+  Machine m = find_machine("h800");
+  LinkRates& l = m.link;
+  l.kind = kind;
+  for (double* rate : {&l.push_gbps, &l.pull_gbps, &l.store_gbps, &l.load_gbps, &l.collective_gbps}) *rate *= times;
+  return m;
+}
+
+Candidate const* first(Ranking const& ranking, std::string_view words, bool out) {
+  for (Candidate const& c : ranking.candidates)
+    if (!c.chosen_from() == out && short_line(c.plan).find(words) != std::string::npos) return &c;
+  return nullptr;
+}
+
+TEST(Candidates, FusesWhereThereIsSomethingToHide) {
+  for (Problem const& problem : {kFc1, kFc2}) {
+    Ranking const ranking = rank_candidates(problem, find_machine("h800"));
+    EXPECT_TRUE(ranking.best().plan.fused);
+    EXPECT_LT(ranking.best().total_us, ranking.parts.none_us);
+    EXPECT_GE(ranking.best().total_us, ranking.parts.floor_us());
+  }
+}
+
+TEST(Candidates, DoesNotFuseWhereThatCostsMoreThanItHides) {
+  Machine machine = with_links(50);
+  machine.link.copy_us = machine.link.start_us = machine.link.flag_us = 0;
+  machine.link.load_gbps = 10;
+  machine.beside = 0.1;  // tiles all but stand still while copies run
+  Ranking const ranking = rank_candidates(kFc1, machine);
+  EXPECT_FALSE(ranking.best().plan.fused) << to_string(ranking.best().plan);
+  EXPECT_NE(first(ranking, "comm_rows", false), nullptr) << "the fused ones are there, and slower";
+}
+
+TEST(Candidates, StagesWhereStoresToAPeerAreSlow) {
+  Machine machine = with_links(1);
+  machine.link.store_gbps = 10;
+  EXPECT_EQ(rank_candidates(kFc2, machine).best().plan.route, RouteKind::kStage);
+  machine = with_links(4);
+  machine.link.push_gbps = machine.link.pull_gbps = 10;
+  Plan const plan = rank_candidates(kFc2, machine).best().plan;
+  EXPECT_NE(plan.route, RouteKind::kStage) << to_string(plan);
+}
+
+TEST(Candidates, PullsWhereReadingIsFaster) {
+  Machine machine = with_links(0.3);
+  machine.link.push_gbps /= 3;
+  EXPECT_EQ(rank_candidates(kFc1, machine).best().plan.transport, Transport::kPull);
+  machine = with_links(0.3);
+  machine.link.pull_gbps /= 3;
+  EXPECT_EQ(rank_candidates(kFc1, machine).best().plan.transport, Transport::kPush);
+}
+
+TEST(Candidates, PiecesGrowWithThePriceOfACopy) {
+  Machine cheap = with_links(0.2, LinkKind::kPcie), dear = cheap;
+  cheap.link.copy_us = 0.1, dear.link.copy_us = 500;
+  Problem const problem{Op::kAllGatherGemm, 8192, 49152, 12288, 8};
+  auto height = [&](Machine const& machine) {
+    return resolve(problem, rank_candidates(problem, machine).best().plan, machine).arrival.comm_rows;
+  };
+  EXPECT_LT(height(cheap), height(dear));
+  EXPECT_EQ(height(dear), 1024);
+}
+
+TEST(Candidates, EachRejectionSaysWhy) {
+  Ranking const h800 = rank_candidates(kFc2, find_machine("h800")), pcie = rank_candidates(kFc2, find_machine("l20"));
+  auto why = [](Ranking const& ranking, std::string_view words) {
+    Candidate const* c = first(ranking, words, true);
+    return c ? c->out : "not there";
+  };
+  EXPECT_HAS(why(h800, "route=sum"), "bits differ from run to run");
+  EXPECT_HAS(why(h800, "route=ring"), "no relay");
+  EXPECT_HAS(why(pcie, "route=sum"), "no native atomics across PCIe");
+  EXPECT_HAS(why(h800, "tile=64x48"), "its GEMM alone takes");
+  EXPECT_HAS(why(rank_candidates(kFc1, find_machine("h800")), "path=ring"), "no ring");
+  auto libraries = std::ranges::find_if(h800.candidates, [](Candidate const& c) { return c.by_libraries; });
+  ASSERT_NE(libraries, h800.candidates.end());
+  EXPECT_EQ(libraries->total_us, h800.parts.none_us);
+}
+
+TEST(Candidates, ThePlanIsALineThatCanBeGivenBack) {
+  RandomProblems random(7);
+  for (int i = 0; i < 25; ++i) {
+    Problem problem = random.problem();
+    problem.m = 1 + problem.m % 1500;
+    Machine const& machine = random.machine();
+    SCOPED_TRACE(to_string(problem) + " on " + machine.name);
+    Ranking const ranking = rank_candidates(problem, machine);
+    Plan const plan = parse_plan(to_string(ranking.best().plan));
+    EXPECT_EQ(plan, ranking.best().plan);
+    EXPECT_EQ(simulate(problem, plan, machine).total_us, ranking.best().total_us);
+    EXPECT_LE(ranking.best().total_us, 1.005 * simulate(problem, {}, machine).total_us) << "the operators' own choice";
+    EXPECT_GE(ranking.best().total_us, ranking.parts.floor_us());
+    for (Candidate const& c : ranking.candidates)
+      EXPECT_TRUE(!c.chosen_from() || ranking.best().total_us <= 1.0051 * c.total_us) << to_string(c.plan);
+  }
+}
+
+// What may change with the model on purpose only.
+TEST(Candidates, GoldenChoices) {
+  struct Golden {
+    Problem problem;
+    char const *machine, *plan;
+  };
+  for (auto const& [problem, machine, plan] : std::initializer_list<Golden>{
+           {kFc1, "h800", "all knobs auto"},
+           {kFc2, "h800", "route=stage"},
+           {kFc1, "a100-pcie", "comm_rows=256"},
+           {kFc2, "a100-pcie", "comm_rows=128 route=stage"},
+           {{Op::kAllGatherGemm, 64, 49152, 12288, 8}, "h200", "all knobs auto"},
+           {{Op::kGemmAllReduce, 64, 8192, 28672, 8}, "h200", "tile=64x48 shots=one"},
+       })
+    EXPECT_EQ(short_line(rank_candidates(problem, find_machine(machine)).best().plan), plan)
+        << to_string(problem) << " on " << machine;
+}
+
+}  // namespace
+}  // namespace flux
