@@ -16,6 +16,9 @@
 namespace flux {
 namespace {
 
+/// A row of the exchange without a GEMM, as the suite decode has it.
+bool is_exchange_alone(ResultRow const& row) { return row.method == "comm"; }
+
 std::string machine(MachineFacts const& m) {
   if (m.gpu) return fmt::format("{} x {}", m.gpus, *m.gpu);
   std::string const cpu = m.cpu.value_or("an unknown CPU");
@@ -98,13 +101,13 @@ Report read_report(std::vector<std::string> const& results, std::vector<std::str
 
 std::optional<double> tflops(ResultRow const& row) {
   bool const one_gemm = row.op == "gemm" || row.op == "ag_gemm" || row.op == "gemm_rs" || row.op == "gemm_ar";
-  if (!one_gemm || row.tp < 1 || row.total_us <= 0) return {};
+  if (!one_gemm || is_exchange_alone(row) || row.tp < 1 || row.total_us <= 0) return {};
   double const operations = 2.0 * static_cast<double>(row.m) * static_cast<double>(row.n) * static_cast<double>(row.k);
   return operations / static_cast<double>(row.tp) / row.total_us * 1e-6;
 }
 
 std::optional<double> over_floor(ResultRow const& row) {
-  if (!row.floor_us || *row.floor_us <= 0) return {};
+  if (!row.floor_us || *row.floor_us <= 0 || is_exchange_alone(row)) return {};
   return row.total_us / *row.floor_us;
 }
 

@@ -152,6 +152,14 @@ std::string to_json(ResultFile const& file) {
   Json out = {{"schema", ResultFile::kSchema}};
   each_file_field(file, put_into(out));
   each_machine_field(file.machine, put_into(out["machine"]));
+  for (auto const& [key, sensors] : {std::pair{"before", &file.before}, {"after", &file.after}}) {
+    if (!*sensors) continue;
+    Json known = Json::object();
+    each_sensor_field(**sensors, [&](char const* field, auto const& value) {
+      if (value) known[field] = *value;
+    });
+    out[key] = known;
+  }
   // One row a line: files are read by people, and compared.
   out["rows"] = nullptr;
   std::string const text = dump(out, 1);
@@ -177,6 +185,12 @@ ResultFile parse_result(std::string_view text, std::string_view name) {
   FieldReader machine(top.child("machine"), name, "machine");
   each_machine_field(file.machine, machine);
   machine.end();
+  for (auto const& [key, sensors] : {std::pair{"before", &file.before}, {"after", &file.after}}) {
+    if (!json.contains(key)) continue;
+    FieldReader fields(top.child(key), name, key);
+    each_sensor_field(sensors->emplace(), fields);
+    fields.end();
+  }
   auto const& rows = top.child("rows");
   top.end();
   if (!rows.is_array()) fail(name, "has no list of rows");
@@ -195,12 +209,17 @@ ResultFile read_result(std::filesystem::path const& path) {
   return parse_result({reinterpret_cast<char const*>(bytes.data()), bytes.size()}, path.native());
 }
 
-std::filesystem::path write_result(std::filesystem::path const& folder, ResultFile const& file) {
-  std::string const text = to_json(file);
+std::filesystem::path free_result_path(std::filesystem::path const& folder, ResultFile const& file) {
   std::string const stem = fmt::format("{}-{}-{}", file.date.substr(0, 10), machine_word(file.machine), file.suite);
   std::filesystem::path path = folder / (stem + ".json");
   std::error_code ignored;
   for (int run = 2; std::filesystem::exists(path, ignored); ++run) path = folder / fmt::format("{}-{}.json", stem, run);
+  return path;
+}
+
+std::filesystem::path write_result(std::filesystem::path const& folder, ResultFile const& file) {
+  std::string const text = to_json(file);
+  std::filesystem::path const path = free_result_path(folder, file);
   write_file(path, text);
   return path;
 }

@@ -29,7 +29,11 @@ struct ResultRow {
   std::optional<double> gemm_us;
   std::optional<std::string> gemm_by;
   std::optional<double> comm_us, link_gbps;
+  std::optional<std::string> comm_by;  ///< which way of the exchange took comm_us
   std::optional<double> ect_us, efficiency, floor_us, peak_floor_us;
+  /// Where total - floor goes: see report/budget.h.
+  std::optional<double> budget_gemm_us, budget_fusion_us, budget_traffic_us;
+  std::optional<double> budget_head_us, budget_tail_us, budget_sum_us;
   std::optional<std::string> plan;
   std::optional<double> error;  ///< relative to fp64, of this very run
 
@@ -47,6 +51,13 @@ struct MachineFacts {
   bool operator==(MachineFacts const&) const = default;
 };
 
+/// What the GPU says of itself at some moment; what it does not say has no value.
+struct Sensors {
+  std::optional<double> clock_mhz, memory_clock_mhz, power_w, temperature_c;
+
+  bool operator==(Sensors const&) const = default;
+};
+
 /// A result file of schema 1: what a claim rests on.
 struct ResultFile {
   static constexpr int kSchema = 1;
@@ -55,6 +66,7 @@ struct ResultFile {
   std::string commit;   ///< see commit() in flux/version.h
   std::string command;  ///< the whole command line
   MachineFacts machine;
+  std::optional<Sensors> before, after;  ///< the measuring; the file leaves out what is not known
   std::vector<ResultRow> rows;
 
   bool operator==(ResultFile const&) const = default;
@@ -66,6 +78,8 @@ std::string utc_now();
 /// returns its path. An older file is never replaced: a second run of a day gets `-2`. Throws Error{kInvalid} for no
 /// rows, NaN or infinity, an empty or odd suite or date.
 std::filesystem::path write_result(std::filesystem::path const& folder, ResultFile const& file);
+/// That path, before anything is written.
+std::filesystem::path free_result_path(std::filesystem::path const& folder, ResultFile const& file);
 
 /// Throws Error{kInvalid}, one sentence: not JSON, truncated, another schema, a field missing, unknown or of the wrong
 /// type, no rows.

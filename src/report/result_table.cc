@@ -45,7 +45,7 @@ std::string number(std::optional<double> value, int digits) {
 
 Cells cells(ResultRow const& row) {
   std::optional<double> over_floor;
-  if (row.floor_us && *row.floor_us > 0) over_floor = row.total_us / *row.floor_us;
+  if (row.floor_us && *row.floor_us > 0 && row.ect_us) over_floor = row.total_us / *row.floor_us;
   return {method(row),
           number(row.total_us, 1),
           number(row.p10_us, 1),

@@ -7,7 +7,8 @@ import pytest
 
 UNITS = {"µs": 1, "ms": 1e3, "s": 1e6}
 FIELDS = ["m", "total_us", "gemm_us", "ect_us", "efficiency", "comm_us", "link_gbps", "p10_us", "p90_us",
-          "n", "k", "tp", "floor_us", "peak_floor_us", "p50_us", "p99_us", "read_gbps"]
+          "n", "k", "tp", "floor_us", "peak_floor_us", "p50_us", "p99_us", "read_gbps", "budget_gemm_us",
+          "budget_fusion_us", "budget_head_us", "budget_traffic_us", "budget_sum_us", "budget_tail_us"]
 
 
 def number(text):
@@ -37,13 +38,13 @@ def assert_shows_time(text, us):
 
 
 def tflops(row):
-    if row["op"] in ("layer", "model"):
+    if row["op"] in ("layer", "model") or row["method"] == "comm":
         return None
     return 2 * row["m"] * row["n"] * row["k"] / row["tp"] / (row["total_us"] * 1e-6) / 1e12
 
 
 def over_floor(row):
-    return row["total_us"] / row["floor_us"] if row["floor_us"] else None
+    return row["total_us"] / row["floor_us"] if row["floor_us"] and row["method"] != "comm" else None
 
 
 def open_all_cards(tab):
@@ -66,7 +67,7 @@ def test_the_table_shows_every_row(tab, rows):
     assert [index for index, _ in lines] == list(range(len(rows)))
     for index, cells in lines:
         for field in FIELDS:
-            assert_shows(cells[field], rows[index][field])
+            assert_shows(cells[field], rows[index].get(field))
         assert_shows(cells["tflops"], tflops(rows[index]))
         assert_shows(cells["over_floor"], over_floor(rows[index]))
         assert_shows(cells["error"], rows[index]["error"])
@@ -93,7 +94,7 @@ def test_lengths_of_bars_are_gemm_and_ect(tab, rows):
     for index, widths in bars:
         row = rows[index]
         if "whole" in widths:
-            assert row["op"] in ("gemm", "layer")
+            assert row["op"] in ("gemm", "layer") or row["method"] == "comm"
         elif "ect" in widths:
             assert widths["ect"] / widths["gemm"] == pytest.approx(row["ect_us"] / row["gemm_us"], abs=0.01)
         else:
@@ -133,8 +134,23 @@ def test_the_overview_shows_medians(tab, rows):
 def test_ablations_never_stand_for_the_method(tab):
     open_all_cards(tab)
     assert tab.locator(".bars:has-text('Ablations') text:has-text('order=naive')").count() == 3
+    assert tab.locator(".bars:has-text('Ablations') text:has-text('timeline')").count() == 3
     own = tab.locator(".bars:has-text('Time: GEMM + ECT')").first
     assert "order=naive" not in own.inner_text()
+
+
+def test_a_method_has_one_colour_everywhere(tab, rows):
+    """Bars of the plan's own choice, of what was forced and of the exchange alone are filled as the legend is."""
+    open_all_cards(tab)
+    fills = tab.evaluate("""() => [...document.querySelectorAll('#workloads .bar')].map(bar => [Number(bar.dataset.row),
+        [...bar.querySelectorAll('[fill]')].map(part => part.getAttribute('fill'))])""")
+    seen = {}
+    for index, fill in fills:
+        seen.setdefault(rows[index]["method"], set()).update(fill)
+    assert seen["flux"] == {"url(#fill-flux)"} and seen["comm"] == {"url(#fill-comm)"}
+    assert seen["chunked"] == {"url(#fill-chunked)"} and seen["flux_open"] == {"url(#fill-flux_open)"}
+    forced = tab.locator(".bars:has-text('Ablations')").first.inner_text()
+    assert "order=naive" in forced and "timeline" in forced
 
 
 def test_the_page_names_machines_commits_and_what_is_missing(tab):

@@ -61,26 +61,29 @@ TEST(ResultFile, HasTheDocumentedShape) {
   EXPECT_TRUE(json["rows"][0]["efficiency"].is_null());
   EXPECT_EQ(json["rows"][1]["efficiency"], 0.833);
   EXPECT_EQ(json["rows"][1]["variant"], "swizzle=off");
-  for (char const* key : {"workload", "op",
-                          "m",        "n",
-                          "k",        "tp",
-                          "dtype",    "weight",
-                          "epilogue", "world",
-                          "nodes",    "link",
-                          "duplex",   "incoming",
-                          "method",   "variant",
-                          "timing",   "cache",
-                          "phase",    "total_us",
-                          "p10_us",   "p90_us",
-                          "samples",  "p50_us",
-                          "p99_us",   "read_gbps",
-                          "gemm_us",  "gemm_by",
-                          "comm_us",  "link_gbps",
-                          "ect_us",   "efficiency",
-                          "floor_us", "peak_floor_us",
+  for (char const* key : {"workload", "op",         "m",        "n",
+                          "k",        "tp",         "dtype",    "weight",
+                          "epilogue", "world",      "nodes",    "link",
+                          "duplex",   "incoming",   "method",   "variant",
+                          "timing",   "cache",      "phase",    "total_us",
+                          "p10_us",   "p90_us",     "samples",  "p50_us",
+                          "p99_us",   "read_gbps",  "gemm_us",  "gemm_by",
+                          "comm_us",  "link_gbps",  "comm_by",  "budget_gemm_us",
+                          "ect_us",   "efficiency", "floor_us", "peak_floor_us",
                           "plan",     "error"})
     EXPECT_TRUE(json["rows"][0].contains(key)) << key;
-  EXPECT_EQ(json["rows"][0].size(), 36u);
+  EXPECT_EQ(json["rows"][0].size(), 43u);
+}
+
+TEST(ResultFile, LeavesOutWhatAGpuDoesNotSay) {
+  ResultFile file = two_rows();
+  EXPECT_FALSE(nlohmann::json::parse(to_json(file)).contains("before"));
+  file.before = {1980, 3201, {}, 35}, file.after.emplace();
+  auto const json = nlohmann::json::parse(to_json(file));
+  EXPECT_EQ(json["before"].size(), 3u);
+  EXPECT_EQ(json["before"]["clock_mhz"], 1980);
+  EXPECT_TRUE(json["after"].is_object() && json["after"].empty());
+  EXPECT_EQ(parse_result(to_json(file), "f.json"), file);
 }
 
 TEST(ResultFile, NeverReplacesAnOlderOne) {

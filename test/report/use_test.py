@@ -56,7 +56,7 @@ def test_lists_and_methods_narrow_too(tab, rows):
     assert set(column(tab, "method")) == {"FLUX"}
     tab.select_option("select[name=op]", "")
     tab.select_option("select[name=variants]", "forced")
-    assert set(column(tab, "variant")) == {"order=naive"}
+    assert set(column(tab, "variant")) == {"order=naive", "timeline"}
 
 
 def test_bars_can_be_times(tab):

@@ -61,7 +61,7 @@ function barOf(row, y, x) {
   const rect = (from, to, look) => svg("rect",
     {x: from.toFixed(1), y, width: Math.max(to - from, 0).toFixed(1), height: barLook.height, ...look});
   const bar = svg("g", {class: "bar", "data-row": row.index}, svg("title", {}, barTitle(row)));
-  if (row.gemm_us && row.op !== "gemm") {
+  if (row.gemm_us && row.op !== "gemm" && row.ect_us !== null) {
     const gemm = x(row, row.gemm_us);
     bar.append(rect(start, Math.min(gemm, end), {class: "gemm"}));
     if (end > gemm) bar.append(rect(gemm, end, {class: "ect", fill: fillOf(row.method)}));
