@@ -46,6 +46,8 @@ std::vector<Workload> read_workloads(std::filesystem::path const& file, std::str
             one.problem.m = m, one.problem.n = w.at("n"), one.problem.k = w.at("k");
             one.problem.dtype = parse_dtype(dtype);
             one.problem.layout = parse_weight_layout(w.at("weight").get<std::string>());
+            if (w.contains("plans")) one.plans = w["plans"].get<std::vector<std::string>>();
+            for (auto const& plan : one.plans) parse_plan(plan);
             set_epilogue(one.problem, one.epilogue);
             check_problem(one.problem);
             list.push_back(one);

@@ -13,6 +13,7 @@ struct Workload {
   std::string name, why, epilogue;
   Problem problem;
   int tp = 1;
+  std::vector<std::string> plans = {};  ///< what to force, beside the plan's own choice: of ablations
 };
 
 /// The file that was installed or lies in the source tree.

@@ -1,31 +1,29 @@
 // flux bench: a suite of workloads, methods interleaved, into a result file and a table.
+#include "cli/bench.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
+#include <csignal>
 
+#include "bench/sensors.h"
+#include "bench/suite_run.h"
 #include "bench/tolerance.h"
 #include "bench/workloads.h"
-#ifdef FLUX_WITH_SM90
-#include "bench/gemm/overlap_suite.h"
-#include "bench/gemm/suite.h"
-#endif
-#include "cli/command.h"
 #include "cli/machine.h"
 #include "flux/version.h"
-#include "report/progress.h"
-#include "report/result_file.h"
 
 namespace flux::cli {
 namespace {
 
-struct BenchOptions {
-  Common common;
-  std::string suite = "host", workloads, out = "bench/results", only, cublaslt, tier, mirror, variant;
-  int tp = 8;
-  int64_t least_m = 0, most_m = INT64_MAX;
-  std::string timing;
-};
+constexpr int kInterrupted = 128 + SIGINT;
+
+// Ctrl-C ends a suite behind the problem that is measured; a second one ends it at once.
+volatile std::sig_atomic_t interrupted = 0;
+void note_interrupt(int) {
+  interrupted = 1;
+  std::signal(SIGINT, SIG_DFL);
+}
 
 // Both methods of one workload, as rows.
 std::vector<ResultRow> rows_of(World& world, bench::Workload const& w, BenchOptions const& o, Plan const& plan) {
@@ -65,120 +63,122 @@ std::vector<ResultRow> rows_of(World& world, bench::Workload const& w, BenchOpti
   return rows;
 }
 
-int finish(BenchOptions const& o, ResultFile& results, bool right) {
-  results.command = fmt::format("{}", fmt::join(command_line(), " "));
-  auto const path = write_result(o.out, results);
-  if (o.common.json)
-    fmt::print("{}\n", to_json(results));
-  else
-    fmt::print("{}\nresults: {}\n", to_table(results), path.string());
-  if (!right) fmt::print(stderr, "flux: at least one output was wrong; see the column of errors\n");
-  return right ? kOk : kWrongOutput;
-}
-
-int run(BenchOptions const& o) {
-  auto const file = o.workloads.empty() ? bench::workload_file() : std::filesystem::path(o.workloads);
-  auto list = bench::read_workloads(file, o.suite);
+int bench_host(BenchOptions const& o) {
+  auto list = bench::read_workloads(o.workload_file(), o.suite);
   if (!o.only.empty()) std::erase_if(list, [&](auto const& w) { return w.name.find(o.only) == std::string::npos; });
   if (list.empty())
     throw Error(ErrorKind::kInvalid, fmt::format("no workload of suite {} has '{}' in its name", o.suite, o.only));
   Plan const plan = o.common.plan();
-  ResultFile results;
-  results.suite = o.suite, results.date = utc_now(), results.commit = commit();
-  results.machine = machine_facts();
-  bool right = true;
-  for (auto const& w : list) {
-    WorldChoice choice = o.common.world;
-    choice.ranks = w.tp;
-    int const code = choice.run([&](World& world) {
-      auto const rows = rows_of(world, w, o, plan);
-      if (world.rank() == 0) results.rows.insert(results.rows.end(), rows.begin(), rows.end());
-      return *rows[0].error <= bench::tolerance(w.problem.dtype, w.problem.op, plan, w.tp) ? kOk : kWrongOutput;
-    });
-    right = right && code == kOk;
+  std::vector<bench::Unit> units;
+  for (bench::Workload const& w : list) {
+    auto const& p = w.problem;
+    ResultRow problem;
+    problem.workload = w.name, problem.op = name(p.op), problem.m = p.m, problem.n = p.n, problem.k = p.k;
+    problem.tp = w.tp, problem.dtype = name(p.dtype), problem.weight = name(p.layout), problem.epilogue = w.epilogue;
+    double const operations = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
+    units.push_back({problem, operations * (o.common.samples + 1) / 1e4, [&o, &plan, w] {
+                       std::vector<ResultRow> rows;
+                       WorldChoice choice = o.common.world;
+                       choice.ranks = w.tp;
+                       choice.run([&](World& world) {
+                         auto const mine = rows_of(world, w, o, plan);
+                         if (world.rank() == 0) rows = mine;
+                         return kOk;
+                       });
+                       return rows;
+                     }});
   }
-  return finish(o, results, right);
-}
-
-#ifdef FLUX_WITH_SM90
-
-/// Runs a suite, `suite(progress)`, with a bar on the terminal.
-template <class Suite>
-ResultFile with_progress(std::string const& title, Suite&& suite) {
-  std::unique_ptr<Progress> bar;
-  return suite([&](int done, int all) {
-    if (!bar) bar = std::make_unique<Progress>(title, all), bar->advance(done - 1);
-    bar->advance();
+  return run_suite(o, units, machine_facts(), "", [&](ResultRow const& row) {
+    return bench::tolerance(parse_dtype(row.dtype), parse_op(row.op), plan, static_cast<int>(row.tp));
   });
 }
 
-// The GEMMs alone, on a GPU.
-int run_gemms(BenchOptions const& o) {
-  bench::GemmSuite suite;
-  suite.workloads = o.workloads.empty() ? bench::workload_file().string() : o.workloads;
-  suite.cublaslt = o.cublaslt, suite.rounds = o.common.samples;
-  if (!o.tier.empty()) suite.tiers = {o.tier};
-  ResultFile results = with_progress("gemm", [&](auto&& progress) { return bench::gemm_suite(suite, progress); });
-  bool const right = std::all_of(results.rows.begin(), results.rows.end(), [](auto const& row) {
-    return *row.error <= bench::tolerance(parse_dtype(row.dtype));
-  });
-  return finish(o, results, right);
+/// Where the result goes: the file to go on with, a file, or a folder that is made. Checked before the timing.
+std::filesystem::path place_of(BenchOptions const& o) {
+  if (!o.resume.empty()) {
+    if (!std::filesystem::is_regular_file(o.resume))
+      throw Error(ErrorKind::kInvalid,
+                  fmt::format("--resume {}: there is no such file; --out names a new one", o.resume));
+    require_writable(o.resume);
+    return o.resume;
+  }
+  bool const file = std::filesystem::path(o.out).extension() == ".json";
+  std::error_code failure;
+  if (!file) std::filesystem::create_directories(o.out, failure);
+  require_writable(file ? o.out : o.out + "/results");
+  return o.out;
 }
-
-// Operators on one GPU of a world whose other ranks are mirrored.
-int run_mirrored(BenchOptions const& o) {
-  bench::OverlapSuite suite;
-  suite.workloads = o.workloads.empty() ? bench::workload_file().string() : o.workloads;
-  suite.tier = o.suite, suite.only = o.only, suite.cublaslt = o.cublaslt;
-  suite.ranks = o.tp, suite.least_m = o.least_m, suite.most_m = o.most_m, suite.timing = o.timing,
-  suite.timeline = o.common.timeline_path, suite.rounds = o.common.samples;
-  suite.partner = o.mirror == "pcie" ? Partner::kHost : Partner::kDevice;
-  suite.plan = o.common.plan(), suite.variant = o.variant;
-  ResultFile results = with_progress(o.suite, [&](auto&& progress) { return bench::overlap_suite(suite, progress); });
-  bool const right = std::all_of(results.rows.begin(), results.rows.end(), [&](auto const& row) {
-    return !row.error ||
-           *row.error <= bench::tolerance(parse_dtype(row.dtype), parse_op(row.op), suite.plan, suite.ranks);
-  });
-  return finish(o, results, right);
-}
-
-#else
-
-int without_kernels(BenchOptions const&) {
-  throw Error(ErrorKind::kUnsupported,
-              "this build has no GPU kernels; configure with nvcc in PATH, or bench another suite");
-}
-constexpr auto run_gemms = without_kernels, run_mirrored = without_kernels;
-
-#endif
 
 }  // namespace
+
+std::filesystem::path BenchOptions::workload_file() const {
+  return workloads.empty() ? bench::workload_file() : std::filesystem::path(workloads);
+}
+
+int run_suite(BenchOptions const& o, std::vector<bench::Unit> const& units, MachineFacts const& machine,
+              std::string const& pci_bus_id, std::function<double(ResultRow const&)> const& tolerated) {
+  ResultFile head;
+  head.suite = o.suite, head.date = utc_now(), head.commit = commit(), head.machine = machine;
+  head.command = fmt::format("{}", fmt::join(command_line(), " "));
+  auto const sensors = [&] { return pci_bus_id.empty() ? std::nullopt : bench::read_sensors(pci_bus_id); };
+  head.before = sensors();
+  GrowingResult results(place_of(o), head);
+  std::signal(SIGINT, note_interrupt);
+  bool const whole = bench::run_units(o.suite, units, results, [] { return interrupted != 0; });
+  std::signal(SIGINT, SIG_DFL);
+  results.close(sensors());
+  if (!whole && results.file().rows.empty()) {
+    fmt::print(stderr, "flux: stopped before the first problem was measured; there is no file\n");
+    return kInterrupted;
+  }
+  if (o.common.json)
+    fmt::print("{}\n", to_json(results.file()));
+  else
+    fmt::print("{}\nresults: {}\n", to_table(results.file()), results.path().string());
+  if (!whole) {
+    fmt::print(stderr, "flux: stopped; the same command with --resume {} goes on\n", results.path().string());
+    return kInterrupted;
+  }
+  bool const right = std::ranges::all_of(
+      results.file().rows, [&](ResultRow const& row) { return !row.error || *row.error <= tolerated(row); });
+  if (!right) fmt::print(stderr, "flux: at least one output was wrong; see the column of errors\n");
+  return right ? kOk : kWrongOutput;
+}
 
 void add_bench(CLI::App& app, Action& action) {
   auto o = std::make_shared<BenchOptions>();
   CLI::App* command =
       app.add_subcommand("bench", "Times a suite of workloads, fused and not, and writes a result file");
   command
-      ->add_option("--suite", o->suite,
-                   "`host`: operators on this machine's cores; `gemm`: per-rank GEMMs on a GPU; or a tier of your own "
-                   "workload file")
+      ->add_option(
+          "--suite", o->suite,
+          "`host`: operators on this machine's cores; `gemm`: per-rank GEMMs on a GPU; `core`, `extended`, "
+          "`edge`, `decode`, `ablation`: operators on a GPU, see --mirror; or a tier of your own workload file")
       ->capture_default_str();
   command->add_option("--workloads", o->workloads, "A workload file instead of the one that ships with FLUX");
   command->add_option("--only", o->only, "Only workloads whose name contains this");
   command->add_option("--tier", o->tier, "Suite gemm: this tier of the workload file instead of core and extended");
-  command->add_option("--cublaslt", o->cublaslt, "Suite gemm: libcublasLt, where the loader does not find it");
+  command->add_option("--cublaslt", o->cublaslt, "On GPUs: libcublasLt, where the loader does not find it");
   command
       ->add_option("--mirror", o->mirror,
-                   "Runs the suite (core, extended, edge) on one GPU as one rank of --tp; the others' memory is played "
-                   "by pinned host memory (`pcie`) or the same GPU (`device`)")
+                   "Operators run on one GPU as one rank of --tp; the others' memory is played by pinned host memory "
+                   "(`pcie`, what is taken if nothing is said) or the same GPU (`device`)")
       ->check(CLI::IsMember({"pcie", "device"}));
   command->add_option("--tp", o->tp, "With --mirror: ranks")->check(CLI::Range(2, 16))->capture_default_str();
   command->add_option("--least-m", o->least_m, "With --mirror: only workloads of at least so many rows");
   command->add_option("--most-m", o->most_m, "With --mirror: only workloads of at most so many rows");
   command->add_option("--timing", o->timing, "With --mirror: calls replayed as a `graph`, or enqueued (`eager`)")
       ->check(CLI::IsMember({"graph", "eager"}));
+  command->add_flag("--cold", o->cold,
+                    "With --mirror: also with weights that are not in the L2, rotated over more than twice its size");
   command->add_option("--variant", o->variant, "With --mirror: a name for what --plan forces, kept in the rows");
-  command->add_option("--out", o->out, "Folder of the result file")->capture_default_str();
+  command
+      ->add_option("-o,--out", o->out,
+                   "Folder of the result file, or a name that ends in .json; a file that is there is gone on with")
+      ->capture_default_str();
+  command->add_option(
+      "--resume", o->resume,
+      "Goes on with the file that a stopped run of the same command left; it holds whole problems only");
   o->common.add_to(*command);
   command->callback([o, &action] {
     action = [o] {
@@ -186,11 +186,9 @@ void add_bench(CLI::App& app, Action& action) {
         throw Error(ErrorKind::kUnsupported,
                     "flux bench measures the host engine in --world threads; processes are for flux run");
       if (o->common.samples < 1) throw Error(ErrorKind::kInvalid, "--samples is 0; a benchmark needs at least 1");
-      std::error_code failure;
-      std::filesystem::create_directories(o->out, failure);  // before the timing, not after
-      require_writable(o->out + "/results");
-      if (!o->mirror.empty()) return run_mirrored(*o);
-      return o->suite == "gemm" ? run_gemms(*o) : run(*o);
+      place_of(*o);
+      if (!o->mirror.empty() || is_gpu_suite(o->suite)) return bench_mirrored(*o);
+      return o->suite == "gemm" ? bench_gemms(*o) : bench_host(*o);
     };
   });
 }

@@ -46,6 +46,15 @@ CublasLt::~CublasLt() { LT(cublasLtDestroy)(state_->handle); }
 
 std::vector<GpuMethod> CublasLt::best(GemmProblem const& p, void const* x, void const* weight, void* out, int count,
                                       std::mt19937& random, CUstream_st* stream) {
+  std::vector<GpuMethod> methods;
+  for (Proposal const& one : fastest(p, x, weight, out, count, random, stream))
+    methods.push_back({one.name, [=, multiply = one.multiply] { multiply(x, weight, out); }, {}});
+  return methods;
+}
+
+std::vector<CublasLt::Proposal> CublasLt::fastest(GemmProblem const& p, void const* x, void const* weight, void* out,
+                                                  int count, std::mt19937& random, CUstream_st* stream,
+                                                  uint32_t alignment) {
   // Columns first: outᵀ [n, m] = weight-as-[n, k] · xᵀ [k, m].
   cudaDataType_t const type = p.dtype == DType::kBF16 ? CUDA_R_16BF : CUDA_R_16F;
   uint64_t const m = p.m, n = p.rank_n(), k = p.rank_k();
@@ -62,29 +71,38 @@ std::vector<GpuMethod> CublasLt::best(GemmProblem const& p, void const* x, void 
   must(LT(cublasLtMatmulPreferenceCreate)(&preference));
   must(LT(cublasLtMatmulPreferenceSetAttribute)(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &kWorkspace,
                                                 sizeof kWorkspace));
+  for (auto const operand : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                             CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+    must(LT(cublasLtMatmulPreferenceSetAttribute)(preference, operand, &alignment, sizeof alignment));
   std::vector<cublasLtMatmulHeuristicResult_t> proposals(kProposals);
   int returned = 0;
   must(LT(cublasLtMatmulAlgoGetHeuristic)(state_->handle, operation, a, b, c, c, preference, kProposals,
                                           proposals.data(), &returned));
   auto const multiply = LT(cublasLtMatmul);
-  std::vector<GpuMethod> all;
+  std::vector<Proposal> all;
+  std::vector<GpuMethod> trials;
   for (int i = 0; i < returned; ++i) {
-    auto run = [=, this, algorithm = proposals[i].algo] {
-      return multiply(state_->handle, operation, &state_->one, weight, a, x, b, &state_->zero, out, c, out, c,
-                      &algorithm, state_->workspace.data(), kWorkspace, stream);
+    auto run = [=, this, algorithm = proposals[i].algo](void const* x_at, void const* weight_at, void* out_at) {
+      return multiply(state_->handle, operation, &state_->one, weight_at, a, x_at, b, &state_->zero, out_at, c, out_at,
+                      c, &algorithm, state_->workspace.data(), kWorkspace, stream);
     };
-    if (run() == CUBLAS_STATUS_SUCCESS)
-      all.push_back({"cublaslt " + std::to_string(i) + "/" + std::to_string(returned), [run] { must(run()); }, {}});
+    if (run(x, weight, out) != CUBLAS_STATUS_SUCCESS) continue;
+    all.push_back(
+        {"cublaslt " + std::to_string(i) + "/" + std::to_string(returned),
+         [run](void const* x_at, void const* weight_at, void* out_at) { must(run(x_at, weight_at, out_at)); }});
+    trials.push_back({std::to_string(all.size() - 1), [=] { must(run(x, weight, out)); }, {}});
   }
   must(cudaDeviceSynchronize());
   if (stream)
-    measure_graphs(all, 3, 1, random);
+    measure_graphs(trials, 3, 1, random);
   else
-    measure(all, 3, 1, random);
-  std::sort(all.begin(), all.end(), [](auto const& a, auto const& b) { return a.quantile(0.5) < b.quantile(0.5); });
-  if (all.size() > static_cast<size_t>(count)) all.resize(count);
-  for (auto& method : all) method.us.clear();
-  return all;
+    measure(trials, 3, 1, random);
+  std::sort(trials.begin(), trials.end(),
+            [](auto const& one, auto const& other) { return one.quantile(0.5) < other.quantile(0.5); });
+  std::vector<Proposal> first;
+  for (GpuMethod const& trial : trials)
+    if (first.size() < static_cast<size_t>(count)) first.push_back(all[std::stoul(trial.name)]);
+  return first;
 }
 
 }  // namespace flux::bench

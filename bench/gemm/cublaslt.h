@@ -13,8 +13,16 @@ struct CUstream_st;
 
 namespace flux::bench {
 
+/// out = x · weightᵀ wherever the three lie, enqueued.
+using Multiply = std::function<void(void const* x, void const* weight, void* out)>;
+
 class CublasLt {
  public:
+  struct Proposal {
+    std::string name;
+    Multiply multiply;
+  };
+
   /// Opens `path`, or libcublasLt.so.13 / .12 where the loader finds it. Throws Error{kUnsupported}.
   explicit CublasLt(std::string const& path);
   ~CublasLt();
@@ -23,6 +31,9 @@ class CublasLt {
   /// `stream`: none, or capture_stream(), and then they are timed as graphs.
   std::vector<GpuMethod> best(GemmProblem const& problem, void const* x, void const* weight, void* out, int count,
                               std::mt19937& random, CUstream_st* stream = nullptr);
+  /// The same as functions of where operands lie: at multiples of `alignment` bytes.
+  std::vector<Proposal> fastest(GemmProblem const& problem, void const* x, void const* weight, void* out, int count,
+                                std::mt19937& random, CUstream_st* stream = nullptr, uint32_t alignment = 256);
 
  private:
   struct State;

@@ -13,20 +13,24 @@ CUstream_st* capture_stream() {
   return stream;
 }
 
-void measure_graphs(std::vector<GpuMethod>& methods, int rounds, int repeat, std::mt19937& random) {
+void measure_graphs(std::vector<GpuMethod>& methods, int rounds, int repeat, std::mt19937& random, Turns const& turns) {
   cudaStream_t const stream = capture_stream();
-  std::vector<cudaGraphExec_t> graphs;
-  for (GpuMethod const& method : methods) {
-    cudaGraph_t graph;
-    must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-    for (int i = 0; i < repeat; ++i) method.run();
-    must(cudaStreamEndCapture(stream, &graph));
-    must(cudaGraphInstantiate(&graphs.emplace_back(), graph, 0));
-    must(cudaGraphDestroy(graph));
-  }
+  std::vector<cudaGraphExec_t> graphs;  // [method][turn]
+  for (GpuMethod const& method : methods)
+    for (int turn = 0; turn < turns.count; ++turn) {
+      turns.take(turn);
+      cudaGraph_t graph;
+      must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+      for (int i = 0; i < repeat; ++i) method.run();
+      must(cudaStreamEndCapture(stream, &graph));
+      must(cudaGraphInstantiate(&graphs.emplace_back(), graph, 0));
+      must(cudaGraphDestroy(graph));
+    }
+  turns.take(0);
+  int turn = 0;
   time_rounds(
       methods, 2, rounds, repeat, stream, random, [](size_t) {},
-      [&](size_t i) { must(cudaGraphLaunch(graphs[i], stream)); });
+      [&](size_t i) { must(cudaGraphLaunch(graphs[i * turns.count + turn++ % turns.count], stream)); });
   for (cudaGraphExec_t graph : graphs) must(cudaGraphExecDestroy(graph));
 }
 

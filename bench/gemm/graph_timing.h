@@ -12,7 +12,8 @@ namespace flux::bench {
 /// The stream that methods enqueue on while they are captured.
 CUstream_st* capture_stream();
 
-/// As measure(), each method a graph of `repeat` runs.
-void measure_graphs(std::vector<GpuMethod>& methods, int rounds, int repeat, std::mt19937& random);
+/// As measure(), each method a graph of `repeat` runs; where there are turns, a graph for each.
+void measure_graphs(std::vector<GpuMethod>& methods, int rounds, int repeat, std::mt19937& random,
+                    Turns const& turns = {});
 
 }  // namespace flux::bench

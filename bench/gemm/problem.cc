@@ -14,6 +14,23 @@ std::string GemmProblem::describe() const {
          std::to_string(rank_n()) + "x" + std::to_string(rank_k()) + ")";
 }
 
+namespace {
+
+GemmProblem problem_of(Workload const& w, std::string const& tier) {
+  auto const& whole = w.problem;
+  return {w.name,     tier,   std::string(name(whole.op)), whole.m, whole.n, whole.k, w.tp, whole.dtype, whole.layout,
+          w.epilogue, w.plans};
+}
+
+}  // namespace
+
+std::vector<GemmProblem> read_operators(std::string const& path, std::string const& tier, int ranks) {
+  std::vector<GemmProblem> problems;
+  for (Workload const& w : read_workloads(path, tier))
+    if (w.tp == ranks) problems.push_back(problem_of(w, tier));
+  return problems;
+}
+
 std::vector<GemmProblem> read_problems(std::string const& path, std::vector<std::string> const& tiers,
                                        std::vector<int> const& ranks, int64_t least_m) {
   std::vector<GemmProblem> problems;
@@ -23,8 +40,7 @@ std::vector<GemmProblem> read_problems(std::string const& path, std::vector<std:
       auto const& whole = w.problem;
       if (whole.op == Op::kGemmAllReduce || whole.m < least_m) continue;
       if (std::find(ranks.begin(), ranks.end(), w.tp) == ranks.end()) continue;
-      GemmProblem p{w.name,       tier,      std::string(name(whole.op)), whole.m, whole.n, whole.k, w.tp, whole.dtype,
-                    whole.layout, w.epilogue};
+      GemmProblem p = problem_of(w, tier);
       auto add = [&] {
         if (seen.insert({p.m, p.rank_n(), p.rank_k(), p.dtype, p.layout, p.epilogue}).second) problems.push_back(p);
       };

@@ -13,7 +13,8 @@ struct GemmProblem {
   int tp;
   DType dtype = DType::kBF16;
   WeightLayout layout = WeightLayout::kOutIn;
-  std::string epilogue = "none";  // none, bias_gelu, gated_silu
+  std::string epilogue = "none";        // none, bias_gelu, gated_silu
+  std::vector<std::string> plans = {};  // what to force one after the other, beside the plan's own choice
 
   int64_t rank_n() const { return op == "ag_gemm" ? n / tp : n; }
   int64_t rank_k() const { return op == "ag_gemm" ? k : k / tp; }
@@ -22,8 +23,11 @@ struct GemmProblem {
   std::string describe() const;
 };
 
-/// All-gather and reduce-scatter problems of the tiers (`core`, `extended`) at the given ranks, each per-rank GEMM
-/// once. Behind one with weights [in,out] comes the same with [out,in], to show what the layout costs.
+/// The tiers' problems at the given ranks, as they are.
+std::vector<GemmProblem> read_operators(std::string const& path, std::string const& tier, int ranks);
+
+/// Their GEMMs: all-gather and reduce-scatter problems of the tiers (`core`, `extended`), each per-rank GEMM once.
+/// Behind one with weights [in,out] comes the same with [out,in], to show what the layout costs.
 std::vector<GemmProblem> read_problems(std::string const& path, std::vector<std::string> const& tiers,
                                        std::vector<int> const& ranks, int64_t least_m);
 

@@ -1,6 +1,7 @@
 // Every per-rank GEMM of the workloads by our kernel (plain, and fused with nothing to wait for), by
 // the best of cuBLASLt and by stock CUTLASS, interleaved, checked against fp64, as one result file.
 #include <algorithm>
+#include <memory>
 
 #include "bench/gemm/cublaslt.h"
 #include "bench/gemm/ours.h"
@@ -91,14 +92,25 @@ void run_problem(GemmProblem const& p, CublasLt& cublas, GemmSuite const& option
 
 }  // namespace
 
-ResultFile gemm_suite(GemmSuite const& options, std::function<void(int done, int all)> const& progress) {
-  CublasLt cublas(options.cublaslt);
-  std::mt19937 random(7);
-  auto const problems = read_problems(options.workloads, options.tiers, options.ranks, options.least_m);
-  return run_all(
-      "gemm", problems,
-      [&](GemmProblem const& p, std::vector<ResultRow>& rows) { run_problem(p, cublas, options, random, rows); },
-      progress);
+std::vector<Unit> gemm_suite(GemmSuite const& options) {
+  struct Shared {
+    CublasLt cublas;
+    std::mt19937 random;
+    GemmSuite options;
+  };
+  std::shared_ptr<Shared> const shared(new Shared{CublasLt(options.cublaslt), std::mt19937(7), options});
+  std::vector<Unit> units;
+  for (GemmProblem const& p : read_problems(options.workloads, options.tiers, options.ranks, options.least_m)) {
+    ResultRow problem = problem_row(p);
+    problem.op = "gemm";
+    double const gemm_us = 2e-6 * p.m * p.rank_n() * p.rank_k() / 700;
+    units.push_back({problem, 2e5 + (options.rounds + 60) * 6 * gemm_us, [shared, p] {
+                       std::vector<ResultRow> rows;
+                       run_problem(p, shared->cublas, shared->options, shared->random, rows);
+                       return rows;
+                     }});
+  }
+  return units;
 }
 
 }  // namespace flux::bench

@@ -1,10 +1,9 @@
 #pragma once
 // The suite `gemm`: the per-rank GEMMs of the workloads on one GPU, ours against cuBLASLt and stock CUTLASS.
-#include <functional>
 #include <string>
 #include <vector>
 
-#include "report/result_file.h"
+#include "bench/unit.h"
 
 namespace flux::bench {
 
@@ -20,6 +19,6 @@ struct GemmSuite {
 /// Each problem by our kernel (plain, and fused with nothing to wait for: `flux_open`), by the best of cuBLASLt and by
 /// stock CUTLASS, interleaved, outputs poisoned and checked against fp64. Throws Error: kInternal where a result is
 /// wrong, kUnsupported without cuBLASLt, kDevice.
-ResultFile gemm_suite(GemmSuite const& options, std::function<void(int done, int all)> const& progress);
+std::vector<Unit> gemm_suite(GemmSuite const& options);
 
 }  // namespace flux::bench

@@ -48,16 +48,27 @@ void time_rounds(std::vector<GpuMethod>& methods, int warm_up, int rounds, int r
   must(cudaEventDestroy(end));
 }
 
-void measure(std::vector<GpuMethod>& methods, int rounds, int repeat, std::mt19937& random, cudaStream_t stream) {
+void hold(int64_t ns, cudaStream_t stream) {
+  occupy<<<1, 1, 0, stream>>>(ns);
+  must(cudaGetLastError());
+}
+
+void measure(std::vector<GpuMethod>& methods, int rounds, int repeat, std::mt19937& random, cudaStream_t stream,
+             Turns const& turns) {
   constexpr int64_t kLeastNs = 40'000, kMostNs = 20'000'000;
   std::vector<int64_t> hold_ns(methods.size(), kLeastNs);  // longer than the host took so far
-  auto const hold = [&](size_t i) { occupy<<<1, 1, 0, stream>>>(hold_ns[i]); };
+  int turn = 0;
+  auto const held = [&](size_t i) {
+    turns.take(turn++ % turns.count);
+    hold(hold_ns[i], stream);
+  };
   auto const run = [&](size_t i) {
     int64_t const begin = now_ns();
     for (int r = 0; r < repeat; ++r) methods[i].run();
     hold_ns[i] = std::clamp((now_ns() - begin) * 3 / 2, hold_ns[i], kMostNs);
   };
-  time_rounds(methods, 2, rounds, repeat, stream, random, hold, run);
+  time_rounds(methods, 2, rounds, repeat, stream, random, held, run);
+  turns.take(0);
 }
 
 }  // namespace flux::bench

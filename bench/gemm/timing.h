@@ -17,6 +17,12 @@ struct GpuMethod {
   double quantile(double q) const;
 };
 
+/// What changes from sample to sample, the same for all methods: take(0), take(1), ... take(count - 1), take(0), ...
+struct Turns {
+  int count = 1;
+  std::function<void(int)> take = [](int) {};
+};
+
 /// `rounds` rounds after `warm_up` more, the methods in a new order in each. `hold(i)` is called before the clock
 /// starts, `run(i)` enqueues a sample of method i, `repeat` runs, on `stream`.
 void time_rounds(std::vector<GpuMethod>& methods, int warm_up, int rounds, int repeat, CUstream_st* stream,
@@ -25,6 +31,9 @@ void time_rounds(std::vector<GpuMethod>& methods, int warm_up, int rounds, int r
 /// `rounds` rounds, each method `repeat` times in a row within a sample, enqueued on `stream` while it is held: what
 /// the host needs to enqueue is not measured.
 void measure(std::vector<GpuMethod>& methods, int rounds, int repeat, std::mt19937& random,
-             CUstream_st* stream = nullptr);
+             CUstream_st* stream = nullptr, Turns const& turns = {});
+
+/// Keeps the stream from going on for so long.
+void hold(int64_t ns, CUstream_st* stream);
 
 }  // namespace flux::bench

@@ -2,10 +2,14 @@
 
 import json
 import re
+import sys
 from math import exp, log
 
 import pytest
 from repository import ROOT, text
+
+sys.path.insert(0, str(ROOT / "scripts"))
+import result_tables  # noqa: E402
 
 WORKLOADS = {
     "GPT-3 fc1 (AG)": "gpt3-fc1", "GPT-3 fc2 (RS)": "gpt3-fc2", "Llama 70B gate+up (AG)": "l70b-gateup",
@@ -37,7 +41,7 @@ def one(rows, **wanted):
 
 def flux_and_none(path, **problem):
     """The row of the fused operator, and that of one after the other."""
-    return [one(rows_of(path), method=method, **problem) for method in ("flux", "none")]
+    return [one(rows_of(path), method=method, variant="", **problem) for method in ("flux", "none")]
 
 
 def test_the_gemm_table():
@@ -82,18 +86,29 @@ def test_the_table_of_operators_over_pcie():
 
 
 def test_the_tables_of_results():
+    """As scripts/result_tables.py prints them, and the sentence above them."""
     page = text("docs/results.md")
     path = re.search(r"`(bench/results/[^`]*core\.json)`", page).group(1)
+    rows = rows_of(path)
     for timing in ("graph", "eager"):
-        _, *lines = table_after(page, timing)
-        assert len(lines) == sum(r["method"] == "flux" and r["timing"] == timing for r in rows_of(path))
-        large = []
-        for workload, m, *cells in lines:
-            times, above, efficiency = of_core(path, timing, workload, int(m))
-            assert cells == [f"{time:.0f}" for time in times] + [f"{above:.3f}", f"{efficiency:.2f}"], f"{workload} {m}"
-            large += [above] if int(m) >= 4096 else []
+        assert result_tables.core_table(rows, timing) in page, timing
+        large = [row["total_us"] / row["floor_us"]
+                 for (_, m), row in result_tables.own_rows(rows, timing, "flux").items() if m >= 4096]
         assert f"{mean(large):.3f} in the geometric mean and at most {max(large):.3f} as graphs" in page \
             or f"{mean(large):.3f} and at most {max(large):.3f} enqueued call by call" in page, timing
+    if any(row.get("budget_head_us") is not None for row in rows):
+        assert result_tables.budget_table(rows) in page
+
+
+def test_what_a_table_of_budgets_says():
+    row = {"workload": "w", "m": 64, "timing": "eager", "cache": "warm", "method": "flux", "variant": "", "gemm_us": 10,
+           "comm_us": 20, "floor_us": 20, "total_us": 31.4, "budget_gemm_us": 1, "budget_fusion_us": 2,
+           "budget_head_us": 3, "budget_traffic_us": -1, "budget_sum_us": 0, "budget_tail_us": 9.4}
+    forced = row | {"variant": "timeline", "total_us": 99}
+    assert result_tables.budget_table([row, forced]).splitlines()[2:] == [
+        "| w | 64 | 20 | 31 | (1) | (2) | 3 | -1 | 0 | 9 |"]
+    longer = row | {"gemm_us": 21, "floor_us": 21}
+    assert "| 1 | 2 | 3 |" in result_tables.budget_table([longer])
 
 
 def core_gemms(path):

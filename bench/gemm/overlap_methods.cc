@@ -1,0 +1,151 @@
+#include "bench/gemm/overlap_methods.h"
+
+#include <fmt/format.h>
+
+#include "bench/gemm/graph_timing.h"
+#include "op/gpu/tiles.h"
+
+namespace flux::bench {
+namespace {
+
+constexpr int kRank = 3;  // any: peers on both sides
+
+/// Copies of a weight that together are more than twice the L2.
+int weights_beyond_cache(int64_t bytes) {
+  int l2 = 0;
+  must(cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, 0));
+  return static_cast<int>(std::max<int64_t>(2, 2 * int64_t{l2} / std::max<int64_t>(bytes, 1) + 1));
+}
+
+}  // namespace
+
+OverlapMethods::OverlapMethods(GemmProblem const& p, OverlapSuite const& options, CublasLt& cublas,
+                               std::mt19937& random)
+    : options_(options),
+      stream_(capture_stream()),
+      world_(World::mirror(kRank % p.tp, p.tp, options.partner, {{}, 10, 20})),
+      subject_(*world_, p, options.cold ? weights_beyond_cache(p.rank_n() * p.rank_k() * 2) : 1),
+      collectives_(*world_, subject_) {
+  add_fused(options.plan, options.variant);
+  for (std::string const& line : p.plans) try_fused(line);
+  choose_baselines(cublas, random);
+  add_alone();
+  if (options.budget) add_kernel_alone();
+  add_rows();
+}
+
+void OverlapMethods::add_fused(Plan const& plan, std::string const& variant) {
+  fused_.push_back(subject_.make(plan, variant));
+  errors_.push_back(subject_.error(fused_.back(), options_.checked_rows));
+  world_->check();
+}
+
+void OverlapMethods::try_fused(std::string const& line) {
+  try {
+    add_fused(parse_plan(line, options_.plan), line);
+  } catch (Error const& error) {
+    if (error.kind() != ErrorKind::kInvalid && error.kind() != ErrorKind::kUnsupported) throw;
+    options_.note(fmt::format("{}: {} was left out: {}", problem().workload, line, error.what()));
+  }
+}
+
+// A trial finds the fastest GEMM and the fastest collective; both are timed again with the methods.
+void OverlapMethods::choose_baselines(CublasLt& cublas, std::mt19937& random) {
+  GemmProblem bare = problem();
+  bare.epilogue = "none";
+  gemms_ = cublas.fastest(bare, subject_.x_all.data(), subject_.weight(), subject_.product().data, 2, random, stream_);
+  std::vector<GpuMethod> trials;
+  for (Collective const& way : collectives_.ways()) trials.push_back({way.name, [&] { way.run(stream_); }, {}});
+  measure_graphs(trials, bare.m < 4096 ? 7 : 3, 1, random);
+  for (size_t i = 1; i < trials.size(); ++i)
+    if (trials[i].quantile(0.5) < trials[used_].quantile(0.5)) used_ = i;
+  if (bare.op == "gemm_ar") return;
+  Tensor const x = subject_.gathers() ? subject_.own_x() : subject_.all_x();
+  chunked_ = std::make_unique<Chunked>(collectives_.exchange(), bare, cublas, x, subject_.weight(), random, stream_);
+}
+
+void OverlapMethods::add(Label label, std::string name, std::function<void()> run) {
+  labels.push_back(std::move(label)), methods.push_back({std::move(name), std::move(run), {}});
+}
+
+void OverlapMethods::add_alone() {
+  for (auto const& gemm : gemms_)
+    add({Label::kGemm}, gemm.name,
+        [this, &gemm] { gemm.multiply(subject_.x_all.data(), subject_.weight(), subject_.product().data); });
+  for (Collective const& way : collectives_.ways())
+    add({Label::kCollective}, way.name, [this, &way] { way.run(stream_); });
+}
+
+// Our GEMM in the tiles that the operator takes, plain, and fused with nothing to wait for.
+void OverlapMethods::add_kernel_alone() {
+  GemmProblem const& p = problem();
+  Gpu const& gpu = *world_->team().gpu();
+  Plan const& plan = fused().plan;
+  int64_t const at_once = rows_at_once(plan, p.m, p.tp, (subject_.gathers() ? p.k : p.n) * 2, gpu);
+  Tiles const tiles =
+      choose_tiles(plan, rows_to_tile(p.m, at_once, gpu), p.rank_n(), p.rank_k(), p.layout, p.gated(), gpu);
+  alone_ = std::make_unique<GemmBuffers>(p);
+  sm90::Launch const plain = plain_launch(p, *alone_, tiles.row, tiles.band);
+  sm90::Launch const open = open_launch(p, *alone_, tiles.row, tiles.band);
+  add({Label::kPlain}, "plain", [this, plain] { sm90::launch(plain, stream_); });
+  add({Label::kOpen}, "flux_open", [this, open] { sm90::launch(open, stream_); });
+}
+
+void OverlapMethods::add_rows() {
+  auto const collective = [this] { collectives_.ways()[used_].run(stream_); };
+  if (options_.decodes()) add({Label::kRow}, "comm", collective);
+  add({Label::kRow}, "none", [this, collective] {
+    if (subject_.gathers()) collective();
+    multiply(subject_.gathers() ? subject_.product().data : collectives_.ways()[used_].partials);
+    if (!subject_.gathers()) collective();
+  });
+  // Both at once, neither waiting for the other: what the traffic costs the GEMM, and the GEMM the traffic. Not of a
+  // reduce-scatter, whose slot sums wait on all processors.
+  if (subject_.gathers())
+    add({Label::kRow}, "beside", [this] {
+      beside_.fork(stream_);
+      collectives_.ways()[0].run(beside_.stream());
+      multiply(subject_.product().data);
+      beside_.join(stream_);
+    });
+  if (chunked_) add({Label::kRow, {}, {}, error_of_chunked()}, "chunked", [this] { run_chunked(); });
+  for (size_t i = 0; i < fused_.size(); ++i)
+    add({Label::kRow, fused_[i].variant, "sm90 " + to_string(fused_[i].plan), errors_[i]}, "flux",
+        [this, i] { subject_.run(fused_[i], stream_); });
+}
+
+void OverlapMethods::run_chunked() {
+  chunked_->run(subject_.weight(), subject_.gathers() ? subject_.product() : subject_.own_out(), stream_);
+}
+
+double OverlapMethods::error_of_chunked() {
+  Exchange& exchange = collectives_.exchange();
+  Tensor const result = subject_.gathers() ? subject_.product() : subject_.own_out();
+  Buffer zeros(result.bytes() + 16), rest(result.bytes() + 16);
+  must(cudaMemset(zeros.data(), 0, zeros.bytes()));
+  must(cudaMemset(result.data, 0xff, result.bytes()));
+  must(cudaDeviceSynchronize());  // a memset does not wait for our stream, nor that for it
+  run_chunked();
+  if (subject_.gathers()) {  // our own rows were multiplied where they lie
+    Tensor const own = subject_.own_x();
+    must(cudaMemcpyAsync(exchange.rows() + subject_.own.begin * problem().k * 2, own.data, own.bytes(),
+                         cudaMemcpyDeviceToDevice, stream_));
+  } else {
+    Tensor others = result;
+    others.data = rest.data();
+    exchange.sum(others, stream_, static_cast<std::byte*>(zeros.data()));
+  }
+  must(cudaStreamSynchronize(stream_));
+  world_->check();
+  if (subject_.gathers()) return subject_.error_of_gathered(exchange.rows(), result.data, options_.checked_rows);
+  return subject_.error_of_sum(result.data, rest.data(), options_.checked_rows);
+}
+
+size_t OverlapMethods::fastest(Label::Kind kind) const {
+  size_t best = methods.size();
+  for (size_t i = 0; i < methods.size(); ++i)
+    if (labels[i].kind == kind && (best == methods.size() || median(i) < median(best))) best = i;
+  return best;
+}
+
+}  // namespace flux::bench
