@@ -15,7 +15,7 @@ class Collectives::ScatterAlone {
                  PartialSums::words(m, world.size(), plan(), Way::kStage),
                  PartialSums::data_bytes(m, n, dtype, world.size(), plan(), Way::kStage), plan()),
         sums_(world.team(), m, n, 0, dtype, plan(), Way::kStage) {}
-  void* partials() const { return sums_.staged(); }
+  void* partials() const { return sums_.staging(); }
   void run(Tensor const& out, Stream stream) {
     Call const call = channel_.begin("", stream);
     sums_.scatter(channel_, call, m_, out, {}, stream);

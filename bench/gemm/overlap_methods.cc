@@ -8,7 +8,8 @@
 namespace flux::bench {
 namespace {
 
-constexpr int kRank = 3;  // any: peers on both sides
+/// One that owns rows, however few there are.
+int rank_of(GemmProblem const& p) { return Shards{p.m, p.tp, 1}.owner(p.m / 2); }
 
 /// Copies of a weight that together are more than twice the L2.
 int weights_beyond_cache(int64_t bytes) {
@@ -23,7 +24,7 @@ OverlapMethods::OverlapMethods(GemmProblem const& p, OverlapSuite const& options
                                std::mt19937& random)
     : options_(options),
       stream_(capture_stream()),
-      world_(World::mirror(kRank % p.tp, p.tp, options.partner, {{}, 10, 20})),
+      world_(World::mirror(rank_of(p), p.tp, options.partner, {{}, 10, 20})),
       subject_(*world_, p, options.cold ? weights_beyond_cache(p.rank_n() * p.rank_k() * 2) : 1),
       collectives_(*world_, subject_) {
   add_fused(options.plan, options.variant);
@@ -82,8 +83,8 @@ void OverlapMethods::add_kernel_alone() {
   Gpu const& gpu = *world_->team().gpu();
   Plan const& plan = fused().plan;
   int64_t const at_once = rows_at_once(plan, p.m, p.tp, (subject_.gathers() ? p.k : p.n) * 2, gpu);
-  Tiles const tiles =
-      choose_tiles(plan, rows_to_tile(p.m, at_once, gpu), p.rank_n(), p.rank_k(), p.layout, p.gated(), gpu);
+  Tiles const tiles = choose_tiles(plan, rows_to_tile(p.m, at_once, gpu), p.rank_n(), p.rank_k(), p.layout, p.gated(),
+                                   gpu.processors());
   alone_ = std::make_unique<GemmBuffers>(p);
   sm90::Launch const plain = plain_launch(p, *alone_, tiles.row, tiles.band);
   sm90::Launch const open = open_launch(p, *alone_, tiles.row, tiles.band);

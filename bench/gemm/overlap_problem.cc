@@ -110,10 +110,12 @@ class OverlapProblem {
                             all_.median(all_.fastest(Label::kOpen))};
     GpuMethod recorded{"flux", {}, {}};
     std::vector<Budget> budgets;
-    for (Timeline const& line : all_.subject().record(all_.fused(), kRecorded))
-      budgets.push_back(budget_of(line, times)), recorded.us.push_back(budgets.back().total_us);
+    for (Timeline const& line : all_.subject().record(all_.fused(), kRecorded)) {
+      recorded.us.push_back(call_us(line));
+      if (auto const budget = budget_of(line, times)) budgets.push_back(*budget);
+    }
     std::ranges::sort(budgets, {}, &Budget::total_us);
-    set_budget(rows[ours], budgets[budgets.size() / 2]);
+    if (!budgets.empty()) set_budget(rows[ours], budgets[budgets.size() / 2]);
     Label label{Label::kRow, "timeline", *rows[ours].plan, rows[ours].error};
     rows.push_back(row(setting, recorded, label));
   }

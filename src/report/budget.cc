@@ -1,7 +1,6 @@
 #include "report/budget.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "flux/error.h"
 
@@ -27,16 +26,21 @@ double us(int64_t from_ns, int64_t to_ns) { return static_cast<double>(to_ns - f
 
 }  // namespace
 
-Budget budget_of(Timeline const& timeline, BudgetTimes const& times) {
+double call_us(Timeline const& timeline) {
+  auto const call = extent(timeline, {SpanKind::kStep});
+  if (!call) throw Error(ErrorKind::kInvalid, "the timeline has no span of a whole call");
+  return us(call->begin_ns, call->end_ns);
+}
+
+std::optional<Budget> budget_of(Timeline const& timeline, BudgetTimes const& times) {
   bool const link_bound = times.comm_us >= times.gemm_us;
   auto const call = extent(timeline, {SpanKind::kStep}), sum = extent(timeline, {SpanKind::kSum});
   auto const tiles = extent(timeline, {SpanKind::kMaths, SpanKind::kStore}),
              copies = extent(timeline, {SpanKind::kCopy});
   auto const& longer = link_bound ? copies : tiles;
-  if (!call || !tiles || !longer)
-    throw Error(ErrorKind::kInvalid, "a budget is read off a timeline with the whole call, its tiles and its copies");
+  if (!call || !tiles || !longer) return {};
   Budget b;
-  b.total_us = us(call->begin_ns, call->end_ns);
+  b.total_us = call_us(timeline);
   b.gemm_us = times.plain_us - times.gemm_us, b.fusion_us = times.open_us - times.plain_us;
   b.head_us = us(call->begin_ns, longer->begin_ns);
   b.traffic_us = us(longer->begin_ns, longer->end_ns) - (link_bound ? times.comm_us : times.open_us);

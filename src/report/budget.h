@@ -1,5 +1,7 @@
 #pragma once
 // Where the time above the floor goes, read off the timeline of a call.
+#include <optional>
+
 #include "report/result_file.h"
 #include "trace/timeline.h"
 
@@ -25,9 +27,12 @@ struct Budget {
   double tail_us = 0;     ///< what is left to the end of the call
 };
 
-/// Throws Error{kInvalid} for a timeline without the whole call or without tiles, or, where communication is the longer
-/// part, without copies.
-Budget budget_of(Timeline const& timeline, BudgetTimes const& times);
+/// Nothing for a timeline without tiles, or, where communication is the longer part, without copies: blocks of the GPU
+/// that carry rows leave none.
+std::optional<Budget> budget_of(Timeline const& timeline, BudgetTimes const& times);
+
+/// The whole call. Throws Error{kInvalid} for a timeline without one.
+double call_us(Timeline const& timeline);
 
 /// Into the fields of a row.
 void set_budget(ResultRow& row, Budget const& budget);

@@ -99,6 +99,9 @@ TEST(Run, BadInputGetsOneSentenceAndCodeTwo) {
                         {"run", "subcommand"},
                         {"bench --suite none", "there are"},
                         {"bench --samples 0", "at least 1"},
+                        {"bench --resume none.json", "no such file; --out names a new one"},
+                        {"bench --out /nowhere/r.json", "cannot be written"},
+                        {"bench --suite ablation --mirror wifi", "pcie"},
                         {"launch -n 2", "command"},
                         {"fly", "fly"}}) {
     auto const done = flux(c.arguments);
@@ -185,6 +188,30 @@ TEST(Bench, WritesAResultFileWithBothMethods) {
   int files = 0;
   for (auto const& entry : std::filesystem::directory_iterator(there)) files += entry.path().extension() == ".json";
   EXPECT_EQ(files, 2);  // the workloads and the results
+}
+
+TEST(Bench, GoesOnWithItsFileAndWithNoOther) {
+  TemporaryFolder folder;
+  auto const suite = [&](std::string const& m) {
+    std::ofstream(folder / "w.json") << R"({"workloads": [{"name": "tiny", "op": "ag_gemm", "n": 64, "k": 64, "m": [)" +
+                                            m + R"(], "tp": [2],
+        "dtype": ["fp32"], "tier": "mine", "why": "a test", "weight": "[out,in]", "epilogue": "none"}]})";
+  };
+  std::string const file = (folder / "r.json").string();
+  std::string const bench = "bench --suite mine --json --workloads " + (folder / "w.json").string() + " --samples ";
+  suite("32");
+  ASSERT_EQ(flux(bench + "2 -o " + file).code, 0);
+  suite("32, 48");  // as if the first run had been stopped behind its first problem
+  auto const more = flux(bench + "2 --resume " + file);
+  ASSERT_EQ(more.code, 0) << more.text;
+  ASSERT_EQ(more.json()["rows"].size(), 4u);
+  EXPECT_EQ(more.json()["rows"][3]["m"], 48);
+  auto const done = flux(bench + "2 -o " + file);
+  ASSERT_EQ(done.code, 0) << done.text;
+  EXPECT_EQ(done.json(), more.json()) << "nothing was left to measure";
+  auto const other = flux(bench + "3 --resume " + file);
+  EXPECT_EQ(other.code, 2);
+  EXPECT_NE(other.text.find("cannot be gone on with: its command is"), std::string::npos) << other.text;
 }
 
 }  // namespace
