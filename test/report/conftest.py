@@ -37,7 +37,8 @@ def invented_file(sizes=(64, 1024, 4096)):
         add("ag_gemm", m, "chunked", 150.5 if i else 345.678)
         add("ag_gemm", m, "flux", 133.3 + i, variant="order=naive")
         add("ag_gemm", m, "flux", 118.5 + i, variant="timeline")
-        add("ag_gemm", m, "flux_open", 104.5 + i, budget_gemm_us=1.5, budget_fusion_us=None, budget_head_us=-3.25)
+        add("ag_gemm", m, "flux_open", 104.5 + i,
+            **{f"budget_{part}_us": 1.5 - i for part in ("gemm", "fusion", "head", "traffic", "sum", "tail")})
         add("ag_gemm", m, "comm", 81.5 + i, comm_by="a kernel", ect_us=None, efficiency=None)
         add("ag_gemm", m, "somebody_else", 140.0, efficiency=None)
     add("gemm", 1024, "cublaslt", 100.0, comm_us=None, link_gbps=None, ect_us=None, efficiency=None, floor_us=None,
