@@ -84,10 +84,9 @@ class OverlapProblem {
     row.gemm_us = gemm_us, row.gemm_by = "cublaslt";
     row.comm_us = all_.median(best), row.comm_by = all_.collective(best).name;
     row.link_gbps = 1e-3 * static_cast<double>(all_.collective(best).sent_bytes) / *row.comm_us;
-    row.floor_us = std::max(gemm_us, *row.comm_us);
-    bool const multiplies = row.method != "comm";
-    if (multiplies) row.ect_us = row.total_us - gemm_us;
-    if (multiplies && none_us > gemm_us) row.efficiency = 1 - *row.ect_us / (none_us - gemm_us);
+    bool const multiplies = row.method != "comm", whole = multiplies && label.kind != Label::kOpen;
+    if (whole) row.floor_us = std::max(gemm_us, *row.comm_us), row.ect_us = row.total_us - gemm_us;
+    if (whole && none_us > gemm_us) row.efficiency = 1 - *row.ect_us / (none_us - gemm_us);
     if (options_.decodes()) {
       row.phase = "decode", row.p50_us = row.total_us, row.p99_us = method.quantile(0.99);
       if (multiplies) row.read_gbps = 2e-3 * static_cast<double>(p().rank_n() * p().rank_k()) / row.total_us;
