@@ -24,6 +24,7 @@ bool is_gpu_suite(std::string const& suite) {
 #ifdef FLUX_WITH_SM90
 
 int bench_gemms(BenchOptions const& o) {
+  bench::require_gpu(o.suite);
   bench::GemmSuite suite;
   suite.workloads = o.workload_file().string(), suite.cublaslt = o.cublaslt, suite.rounds = o.common.samples;
   if (!o.tier.empty()) suite.tiers = {o.tier};
@@ -33,6 +34,7 @@ int bench_gemms(BenchOptions const& o) {
 
 int bench_mirrored(BenchOptions const& o) {
   constexpr int kDecodeSamples = 200;  // the 99th percentile of fewer is the slowest
+  bench::require_gpu(o.suite);
   bench::OverlapSuite suite;
   suite.workloads = o.workload_file().string();
   suite.tier = o.suite, suite.only = o.only, suite.cublaslt = o.cublaslt;

@@ -17,6 +17,15 @@ MachineFacts gpu_facts() {
   return facts;
 }
 
+void require_gpu(std::string const& suite) {
+  int count = 0;
+  cudaError_t const said = cudaGetDeviceCount(&count);
+  if (said == cudaSuccess && count > 0) return;
+  std::string const reason = said == cudaSuccess ? "none is visible" : cudaGetErrorString(said);
+  throw Error(ErrorKind::kUnsupported,
+              "suite " + suite + " runs on a GPU, and here: " + reason + "; --suite host runs on this machine's cores");
+}
+
 std::string gpu_bus_id() {
   char id[32] = {};
   must(cudaDeviceGetPCIBusId(id, sizeof id, 0));

@@ -11,6 +11,8 @@ ResultRow problem_row(GemmProblem const& problem);
 /// Those, and the method's times.
 ResultRow row_of(GemmProblem const& problem, GpuMethod const& method);
 
+/// Throws Error{kUnsupported}, one sentence, where no GPU can be used.
+void require_gpu(std::string const& suite);
 MachineFacts gpu_facts();
 /// As the driver names it: for read_sensors().
 std::string gpu_bus_id();
