@@ -44,13 +44,13 @@ int64_t rows_at_once(Plan const& plan, int64_t m, int ranks, int64_t row_bytes, 
   return (shard + pieces - 1) / pieces;
 }
 
-constexpr int64_t kSmallPiece = 1 << 20;
+constexpr int64_t kSmallPiece = 512 << 10;
 
 int blocks_to_copy(Plan const& plan, int64_t piece_bytes, bool around, Gpu const& gpu) {
   require(!around || plan.copy_blocks != 0, "around a ring blocks of the GPU relay; use copies=auto or a number");
   if (plan.copy_blocks != kChosenCopies) return plan.copy_blocks;
   if (!gpu.whole()) return around ? 1 : 0;
-  // Across PCIe 8 blocks carry pieces of 0.2 MiB in half the copy engine's time, pieces of 1.5 MiB no faster
+  // Across PCIe 8 blocks carry pieces of 0.2 MiB in half the copy engine's time, pieces of 1 MiB no faster
   // (docs/results.md). On NVLink this is an estimate: 7 us a copy.
   return around || piece_bytes <= kSmallPiece ? 8 : 0;
 }
