@@ -56,9 +56,7 @@ Engine WorldChoice::engine(std::string const& only_host) const {
   return {false, usable.none};
 }
 
-std::string only_host(Plan const& plan) {
-  return plan.wide_slots ? "GPUs have no slots=fp32 yet" : "";
-}
+std::string only_host(Plan const& plan) { return plan.wide_slots ? "GPUs have no slots=fp32 yet" : ""; }
 
 void print_engine(Engine const& engine) {
   fmt::print("  runs on                   {:>10}      {}\n", engine.gpu ? "GPUs" : "the host", engine.why);
