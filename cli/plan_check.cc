@@ -53,7 +53,9 @@ std::optional<double> predict(ResultRow const& row, Machine const& machine, std:
   }
   std::string const line = row.plan.value_or("");
   size_t const space = line.find(' ');  // behind the engine's name
-  return simulate(p, parse_plan(space == line.npos ? "" : line.substr(space)), machine).total_us;
+  Plan base;
+  if (line.find("copies=") == line.npos) base.copy_blocks = 0;  // before blocks could carry anything
+  return simulate(p, parse_plan(space == line.npos ? "" : line.substr(space), base), machine).total_us;
 }
 
 }  // namespace

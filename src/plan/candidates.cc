@@ -48,7 +48,8 @@ class Search {
     if (problem_.gathers()) {
       for (Transport transport : {Transport::kPush, Transport::kPull})
         for (int64_t rows : heights())
-          list.push_back(with([&](Plan& p) { p.transport = transport, p.comm_rows = rows; }));
+          for (int blocks : carriers())
+            list.push_back(with([&](Plan& p) { p.transport = transport, p.comm_rows = rows, p.copy_blocks = blocks; }));
       list.push_back(with([](Plan& p) { p.transport = Transport::kRemote; }));
       list.push_back(with([](Plan& p) { p.path = Path::kRing; }));
       return list;
@@ -59,10 +60,18 @@ class Search {
     };
     if (problem_.op == Op::kGemmAllReduce) list.push_back(with([](Plan& p) { p.shots = Shots::kOneShot; }));
     add(with([](Plan& p) { p.route = RouteKind::kPush; }));
-    for (int64_t rows : heights()) add(with([&](Plan& p) { p.route = RouteKind::kStage, p.comm_rows = rows; }));
+    for (int64_t rows : heights())
+      for (int blocks : carriers())
+        add(with([&](Plan& p) { p.route = RouteKind::kStage, p.comm_rows = rows, p.copy_blocks = blocks; }));
     add(with([](Plan& p) { p.route = RouteKind::kSum; }));
     add(with([](Plan& p) { p.route = RouteKind::kRing; }));
     return list;
+  }
+
+  // What carries them: as the operator chooses, the copy engine, some blocks of the GPU.
+  std::vector<int> carriers() const {
+    if (machine_.engine == EngineKind::kHost) return {kChosenCopies};
+    return {kChosenCopies, 0, 8};
   }
 
   // Communication tiles: a shard, and parts of it down to a tile of some rows.

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
+#include "engine/sm90/choose.h"
 #include "flux/error.h"
 
 namespace flux {
@@ -27,12 +29,19 @@ int64_t rows_at_once(Plan const& plan, Problem const& problem, Machine const& ma
 TileShape shape_of(Plan const& plan, Problem const& p, int64_t rows, Machine const& machine) {
   bool const host = machine.engine == EngineKind::kHost;  // its operators take 256 x 512, or any
   if (host) return plan.block_m == 0 ? TileShape{256, 512} : TileShape{plan.block_m, plan.block_n};
-  if (plan.block_m == 0) return best_shape(rows, p.local_n(), p.local_k(), p.layout, p.gated, machine);
+  if (plan.block_m == 0) return usual_shape(rows, p.local_n(), p.local_k(), p.layout, p.gated, machine);
   std::string known;
+  std::optional<TileShape> named;
+  double least = 0;
   for (TileShape const& shape : tile_shapes(machine, p.layout, p.gated)) {
-    if (shape.tile_m == plan.block_m && shape.tile_n == plan.block_n) return shape;
     known += fmt::format(" {}x{}", shape.tile_m, shape.tile_n);
+    if (shape.tile_m != plan.block_m || shape.tile_n != plan.block_n) continue;
+    // Of rows with the same tile, with k shared or not, the engine takes the one that costs it less.
+    double const c = shape.config ? sm90::cost(*shape.config, rows, p.local_n(), p.local_k(), machine.processors)
+                                  : cycles(shape, rows, p.local_n(), p.local_k(), p.layout, machine);
+    if (!named || c < least) named = shape, least = c;
   }
+  if (named) return *named;
   throw Error(ErrorKind::kUnsupported, fmt::format("tile={}x{} is none of the {} engine's: auto{}", plan.block_m,
                                                    plan.block_n, name(machine.engine), known));
 }
@@ -50,24 +59,50 @@ Way way_of(Plan const& plan, Problem const& problem, Machine const& machine) {
     case RouteKind::kSum: return Way::kSum;
     case RouteKind::kRing: break;
   }
-  throw Error(ErrorKind::kUnsupported,
-              "route=ring: the GPU engines have no relay, and the simulator does not know the host's");
+  throw Error(ErrorKind::kUnsupported, "route=ring: the simulator knows no relay of partial sums");
+}
+
+// What carries pieces: the copy engine, or blocks of the GPU, which alone relay around a ring. As the GPU operators
+// choose.
+int blocks_to_copy(Plan const& plan, int64_t piece_bytes, bool around, Machine const& machine) {
+  constexpr int64_t kSmallPiece = 1 << 20;
+  constexpr int kBlocks = 8;
+  if (machine.engine == EngineKind::kHost) return 0;
+  refuse_if(around && plan.copy_blocks == 0, "around a ring blocks of the GPU relay; use copies=auto or a number");
+  if (plan.copy_blocks != kChosenCopies) return plan.copy_blocks;
+  return around || piece_bytes <= kSmallPiece ? kBlocks : 0;
+}
+
+void leave_room(Resolved& r, int copying, Machine const& machine) {
+  r.copying = copying;
+  int const free = std::max(r.plan.spare, r.fused ? copying : 0);
+  r.processors = free == 0 ? machine.processors : std::max((machine.processors - free) / 2 * 2, 2);
+}
+/// The machine as the GEMM sees it.
+Machine beside_copies(Resolved const& r, Machine machine) {
+  machine.processors = r.processors;
+  return machine;
 }
 
 void resolve_gather(Resolved& r, Plan const& plan, Machine const& machine) {
   Problem const& p = r.problem;
-  refuse_if(plan.path == Path::kRing,
-            "path=ring: the GPU engines have no ring, and the simulator does not know the host's");
+  bool const around = plan.path == Path::kRing;
+  refuse_if(around && plan.transport != Transport::kPush,
+            "path=ring is a push to the right neighbour; use transport=push");
   bool const remote = plan.transport == Transport::kRemote;
   refuse_if(remote && !plan.fused, "transport=remote reads rows while it multiplies; it is nothing without fused=yes");
   refuse_if(remote && plan.k_slices > 1, "transport=remote waits for shards, not for slices of k; use k_slices=1");
   refuse_if(remote && plan.comm_rows != 0, "transport=remote has no copies, so comm_rows stays auto");
   int64_t const at_once = rows_at_once(plan, p, machine);
-  r.shape = shape_of(plan, p, machine.link.kind == LinkKind::kPcie ? at_once : p.m, machine);
+  if (!remote) leave_room(r, blocks_to_copy(plan, at_once * p.row_bytes(), around, machine), machine);
+  r.shape = shape_of(plan, p, machine.link.kind == LinkKind::kPcie ? at_once : p.m, beside_copies(r, machine));
   int64_t const whole = std::max<int64_t>(Shards{p.m, p.ranks, 1}.largest(), 1);
   int64_t const rows = plan.comm_rows == 0 ? rounded(at_once, r.shape.tile_m) : at_once;
   r.arrival.shards = {p.m, p.ranks, 1};
-  r.arrival.slices = {p.k, remote ? 1 : plan.k_slices, sm90::kBlockK};
+  // A tile over all ranks multiplies what has come.
+  constexpr int kSlices = 4;
+  bool const sliced = r.copying > 0 && plan.k_slices == 1 && p.m <= r.shape.tile_m;
+  r.arrival.slices = {p.k, remote ? 1 : sliced ? kSlices : plan.k_slices, sm90::kBlockK};
   r.arrival.comm_rows = remote ? whole : std::min(rows, whole);
   r.order = plan.in_order && plan.fused ? Order::kArrival : Order::kNaive;
   r.tiling = remote ? Tiling::kWithin : Tiling::kAcross;
@@ -76,13 +111,16 @@ void resolve_gather(Resolved& r, Plan const& plan, Machine const& machine) {
 
 // Whether what copies hide, all of the GEMM but the first piece, is more than they cost. Where the plan leaves the
 // route open, the GPU operators decide so, with these constants.
-bool worth_staging(Problem const& p, int64_t at_once, Machine const& machine) {
-  auto cycles_of = [&](int64_t rows) {
-    TileShape const shape = best_shape(rows, p.n, p.local_k(), p.layout, false, machine);
-    return cycles(shape, rows, p.n, p.local_k(), p.layout, machine);
+bool worth_staging(Resolved const& r, int64_t at_once, Machine const& machine) {
+  Problem const& p = r.problem;
+  auto cycles_of = [&](int64_t rows, Machine const& on) {
+    TileShape const shape = usual_shape(rows, p.n, p.local_k(), p.layout, false, on);
+    return shape.config ? sm90::cost(*shape.config, rows, p.n, p.local_k(), on.processors)
+                        : cycles(shape, rows, p.n, p.local_k(), p.layout, on);
   };
   int64_t const copies = p.m / std::max<int64_t>(at_once, 1) * (p.ranks - 1) / p.ranks;
-  return cycles_of(p.m) - cycles_of(at_once) > 1700. * (20 + 10 * static_cast<double>(copies));
+  double const lost = 1700. * (20 + (r.copying == 0 ? 10 * static_cast<double>(copies) : 0));
+  return cycles_of(p.m, machine) - cycles_of(at_once, beside_copies(r, machine)) > lost;
 }
 
 void resolve_sums(Resolved& r, Plan const& plan, Machine const& machine) {
@@ -97,8 +135,11 @@ void resolve_sums(Resolved& r, Plan const& plan, Machine const& machine) {
   refuse_if(!staged && plan.comm_rows != 0, "comm_rows of partial sums is for route=stage");
   int64_t at_once = rows_at_once(plan, p, machine);
   bool const in_pieces = staged && r.fused && machine.link.kind == LinkKind::kPcie;
-  if (in_pieces && plan.route == RouteKind::kAuto && plan.block_m == 0) r.fused = worth_staging(p, at_once, machine);
-  r.shape = shape_of(plan, p, in_pieces && r.fused ? at_once : p.m, machine);
+  int const copying = staged ? blocks_to_copy(plan, at_once * p.row_bytes(), false, machine) : 0;
+  leave_room(r, copying, machine);
+  if (in_pieces && plan.route == RouteKind::kAuto && plan.block_m == 0) r.fused = worth_staging(r, at_once, machine);
+  leave_room(r, copying, machine);
+  r.shape = shape_of(plan, p, in_pieces && r.fused ? at_once : p.m, beside_copies(r, machine));
   if (plan.comm_rows == 0 && at_once < Shards{p.m, p.ranks, 1}.largest()) at_once = rounded(at_once, r.shape.tile_m);
   bool const everywhere = r.way == Way::kBroadcast;
   // One after the other, an owner's rows go in one piece.
@@ -146,6 +187,7 @@ Resolved resolve(Problem const& problem, Plan const& plan, Machine const& machin
   parse_plan(to_string(plan));  // a plan must be one that a line can say
   Resolved r;
   r.problem = problem, r.plan = plan, r.fused = plan.fused && problem.ranks > 1;
+  r.processors = machine.processors;
   r.band = plan.band > 0 ? plan.band : machine.engine == EngineKind::kHost ? 4 : 8;
   refuse_if(plan.wide_slots && machine.engine != EngineKind::kHost, "slots=fp32 is not there on GPUs; use slots=dtype");
   refuse_if(machine.engine != EngineKind::kHost && size_of(problem.dtype) != 2,
@@ -155,9 +197,10 @@ Resolved resolve(Problem const& problem, Plan const& plan, Machine const& machin
   else
     resolve_sums(r, plan, machine);
   double const clock = parts(problem, machine).clock_mhz;
+  Machine const gemm_machine = beside_copies(r, machine);
   int64_t const n = problem.local_n(), k = problem.local_k();
-  r.tile_us = tile_cycles(r.shape, problem.m, n, k, problem.layout, machine) / clock;
-  r.gemm_us = machine.gemm_us + cycles(r.shape, problem.m, n, k, problem.layout, machine) / clock;
+  r.tile_us = tile_cycles(r.shape, problem.m, n, k, problem.layout, gemm_machine) / clock;
+  r.gemm_us = machine.gemm_us + cycles(r.shape, problem.m, n, k, problem.layout, gemm_machine) / clock;
   return r;
 }
 

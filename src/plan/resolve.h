@@ -16,6 +16,8 @@ struct Resolved {
   TileShape shape;
   int band = 1;  ///< of the raster
   bool fused = true;
+  int copying = 0;     ///< blocks of the GPU that carry rows or partials; 0: the copy engine does
+  int processors = 0;  ///< that the GEMM has beside them
   Way way = Way::kNone;
   Order order = Order::kNaive;
   Tiling tiling = Tiling::kAcross;

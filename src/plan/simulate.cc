@@ -59,7 +59,7 @@ void Simulator::describe() {
   for (int p = 0; p < count(); ++p) {
     int const copies = engine_track(rank(p));
     for (int w = 0; w < copies; ++w) t.tracks[{p, w}] = fmt::format("worker {}", w);
-    t.tracks[{p, copies}] = "copy engine";
+    t.tracks[{p, copies}] = r().copying > 0 ? fmt::format("{} copying blocks", r().copying) : "copy engine";
     if (!problem().gathers()) t.tracks[{p, copies + 1}] = "sums";
   }
 }

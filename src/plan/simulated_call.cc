@@ -1,4 +1,6 @@
 // What stands before a simulated call: words, gates, routes, and the list of every rank's copies.
+#include <algorithm>
+
 #include "plan/simulator.h"
 
 namespace flux {
@@ -33,9 +35,27 @@ void Simulator::prepare_gather(int p) {
   }
   s.gate = Arrival{p, r().arrival, s.words.data(), SimulatedRank::kGoal, watch};
   bool const pulls = plan.transport == Transport::kPull;
+  if (plan.path == Path::kRing) return prepare_ring(p);
   for (int i = 1; i < count(); ++i) {
     int const source = (p - i + count()) % count(), to = (p + i) % count();
     add_shard(p, pulls ? source : p, pulls ? p : to, shards, problem().row_bytes(), false);
+  }
+  // Where shards are of one piece, a tile may need all of them: what it multiplies first comes first from everybody.
+  if (r().arrival.tiles() == 1)
+    std::ranges::stable_sort(s.copies, {}, [&](Copy const& c) { return c.set % r().arrival.slices.ranks; });
+}
+
+// What came from the left goes on to the right.
+void Simulator::prepare_ring(int p) {
+  SimulatedRank& s = rank(p);
+  for (int i = 1; i < count(); ++i) {
+    int const shard = (p - i + 1 + count()) % count();
+    size_t const first = s.copies.size();
+    add_shard(p, shard, (p + 1) % count(), r().arrival.shards, problem().row_bytes(), false);
+    for (size_t c = first; c < s.copies.size(); ++c) {
+      s.copies[c].from = p;
+      if (shard != p) s.copies[c].after = s.words.data() + s.copies[c].set;
+    }
   }
 }
 

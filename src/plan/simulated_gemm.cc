@@ -11,7 +11,7 @@ constexpr double kLocalStoreUs = 1.5;  // until a tile stored here may be announ
 void Simulator::begin_gemm(int p, double at) {
   SimulatedRank& s = rank(p);
   s.gemm_begin = at + kBefore * machine_.gemm_us;
-  int64_t const blocks = std::max(workers(r().shape, machine_) - (r().plan.spare + 1) / 2, 1);
+  int64_t const blocks = std::max(r().processors / r().shape.cluster, 1);
   int64_t const many = std::min<int64_t>(blocks, s.schedule.size());
   for (int64_t w = 0; w < many; ++w) {
     s.workers.emplace_back(Walk(s.schedule, w, many));

@@ -6,6 +6,9 @@
 namespace flux {
 namespace {
 
+// Blocks that copy: four of them carry 182 GB/s between two H200s. Pieces go side by side, so the next begins before
+// one has ended; how much each costs is an estimate.
+constexpr double kBlockGbps = 45, kBlockCopyUs = 0.5;
 constexpr double kBandUs = 1.0;  // a band of sums, beside its bytes
 
 }  // namespace
@@ -16,10 +19,16 @@ void Simulator::copy(int p, double now) {
   Copy const& c = s.copies[s.next_copy];
   if (c.after && *c.after != SimulatedRank::kGoal) return void(s.copy_waits = true);
   LinkRates const& link = machine_.link;
-  double const rate = (c.from == p ? link.push_gbps : link.pull_gbps) * (s.multiplies(now) ? link.beside : 1);
-  double const before = link.copy_us + (s.next_copy == 0 ? link.start_us : 0);
+  bool const writes = c.from == p, blocks = r().copying > 0 && !c.result;
+  double before = link.copy_us + (s.next_copy == 0 ? link.start_us : 0),
+         rate = writes ? link.push_gbps : link.pull_gbps;
+  if (blocks) {
+    before = kBlockCopyUs + (s.next_copy == 0 ? machine_.gemm_us : 0);
+    rate = std::min(writes ? link.store_gbps : link.load_gbps, kBlockGbps * r().copying);
+  }
+  if (s.multiplies(now)) rate *= link.beside;
   auto const [begin, end] = ports_.carry(c.from, c.to, now + before, c.bytes, rate);
-  draw(p, engine_track(s), SpanKind::kCopy, begin - link.copy_us, end, c.row, c.rows, -1, c.to == p ? -1 : c.to);
+  draw(p, engine_track(s), SpanKind::kCopy, begin - before, end, c.row, c.rows, -1, c.to == p ? -1 : c.to);
   s.engine_busy = end;
   push(end + (c.to == p ? 0 : link.flag_us), Kind::kArrived, p, static_cast<int>(s.next_copy++));
   push(end, Kind::kCopy, p, 0);
@@ -31,6 +40,7 @@ void Simulator::arrived(int p, int index, double now) {
   if (c.result) return --to.incoming == 0 ? gathered_sums(to, now) : void();
   to.words[static_cast<size_t>(c.set)] = SimulatedRank::kGoal;
   if (!problem().gathers()) return partial(c.to, static_cast<int>(c.set % r().bands.most()), now);
+  if (to.copy_waits) to.copy_waits = false, push(now, Kind::kCopy, c.to, 0);  // on a ring: it goes on
   for (int worker : std::exchange(to.waiting[static_cast<size_t>(c.set)], {})) push(now, Kind::kTile, c.to, worker);
   if (--to.incoming == 0 && !r().fused) begin_gemm(c.to, now);
 }

@@ -38,6 +38,7 @@ class Simulator {
 
   void prepare();
   void prepare_gather(int p);
+  void prepare_ring(int p);
   void prepare_sums(int p);
   void add_shard(int engine, int from, int to, Shards const& shards, int64_t row_bytes, bool result);
   void begin_gemm(int p, double at);

@@ -24,12 +24,15 @@ double memory_cycles(int64_t m, int64_t n, int64_t k, Machine const& machine) {
 }
 
 // The rows of the Hopper table for few rows of m. Its own cost, made for choosing, has too long a k step for them
-// where k is long: 98,000 cycles of 64 x 6144 x 12288 that takes 45 us.
-constexpr double kFirstAndLast = 2000;
+// where k is long, 98,000 cycles of 64 x 6144 x 12288 that takes 45 us, and does not know that blocks share k.
+bool for_few_rows(sm90::Config const& config) { return config.block_n < 128 || config.cluster_k > 1; }
 double few_rows(TileShape const& s, int64_t m, int64_t n, int64_t k, Machine const& machine) {
-  constexpr double kLeastStep = 340;
-  double const step = std::max(kLeastStep, 64.0 * s.tile_m * s.tile_n / machine.products);
-  return std::ceil(up(m, s.tile_m) * up(n, s.tile_n) / machine.processors) * up(k, 64) * step;
+  constexpr double kLeastStep = 340, kFirstAndLast = 2000, kExchange = 1000;
+  sm90::Config const& config = *s.config;
+  double const step = std::max(kLeastStep, 64.0 * config.block_m * config.block_n / machine.products);
+  double const waves = std::ceil(up(m, s.tile_m) * up(n, s.tile_n) / workers(s, machine));
+  double const maths = waves * std::ceil(up(k, 64) / config.cluster_k) * step;
+  return std::max(memory_cycles(m, n, k, machine), maths) + kFirstAndLast + kExchange * (config.cluster_k - 1);
 }
 
 double cost(TileShape const& s, int64_t m, int64_t n, int64_t k, Machine const& machine) {
@@ -63,7 +66,7 @@ double cycles(TileShape const& shape, int64_t m, int64_t n, int64_t k, WeightLay
   constexpr double kOddWidth = 0.12;  // as in sm90::choose
   bool const odd = layout == WeightLayout::kInOut && shape.config->block_n % 16 != 0;
   double const memory = memory_cycles(m, n, k, machine);  // the table's cost knows the memory of one chip
-  if (shape.config->groups == 1) return std::max(memory, few_rows(shape, m, n, k, machine)) + kFirstAndLast;
+  if (for_few_rows(*shape.config)) return few_rows(shape, m, n, k, machine);
   return std::max(memory, sm90::cost(*shape.config, m, n, k, machine.processors) * (odd ? 1 + kOddWidth : 1));
 }
 
@@ -81,6 +84,12 @@ TileShape best_shape(int64_t m, int64_t n, int64_t k, WeightLayout layout, bool 
     if (best.tile_m == 0 || c < least) best = shape, least = c;
   }
   return best;
+}
+
+TileShape usual_shape(int64_t m, int64_t n, int64_t k, WeightLayout layout, bool gated, Machine const& machine) {
+  if (machine.engine != EngineKind::kSm90) return best_shape(m, n, k, layout, gated, machine);
+  sm90::Config const& config = sm90::kTable[sm90::choose(m, n, k, layout, gated, machine.processors).row];
+  return {config.tile_m(), config.tile_n(), config.cluster(), &config};
 }
 
 double busy(double gemm_us, double beside_us) {

@@ -27,6 +27,9 @@ double tile_cycles(TileShape const& shape, int64_t m, int64_t n, int64_t k, Weig
 /// The cheapest.
 TileShape best_shape(int64_t m, int64_t n, int64_t k, WeightLayout layout, bool gated, Machine const& machine);
 
+/// What the engine takes where a plan leaves it the choice.
+TileShape usual_shape(int64_t m, int64_t n, int64_t k, WeightLayout layout, bool gated, Machine const& machine);
+
 /// The part of the time that a GEMM of `gemm_us` takes, one after another with `beside_us` of something else and the
 /// gap between two calls.
 double busy(double gemm_us, double beside_us);

@@ -15,7 +15,7 @@ TEST(Plan, ShowsTheChoiceAndWhyNotTheRest) {
   Outcome const done = flux(kFc1 + "h800");
   ASSERT_EQ(done.code, 0) << done.text;
   for (char const* part : {"ag_gemm m 2048, n 49152, k 12288, 8 ranks, bf16 on h800, simulated", "GEMM alone", "floor",
-                           "path=ring: the GPU engines have no ring", "its GEMM alone takes", "plan: fused=yes"})
+                           "one after the other", "its GEMM alone takes", "plan: fused=yes"})
     EXPECT_NE(done.text.find(part), std::string::npos) << part << "\n" << done.text;
 }
 

@@ -66,15 +66,15 @@ TEST(Candidates, PullsWhereReadingIsFaster) {
   EXPECT_EQ(rank_candidates(kFc1, machine).best().plan.transport, Transport::kPush);
 }
 
-TEST(Candidates, PiecesGrowWithThePriceOfACopy) {
+TEST(Candidates, PiecesAndCarriersFollowThePriceOfACopy) {
   Machine cheap = with_links(0.2, LinkKind::kPcie), dear = cheap;
   cheap.link.copy_us = 0.1, dear.link.copy_us = 500;
   Problem const problem{Op::kAllGatherGemm, 8192, 49152, 12288, 8};
   auto height = [&](Machine const& machine) {
     return resolve(problem, rank_candidates(problem, machine).best().plan, machine).arrival.comm_rows;
   };
-  EXPECT_LT(height(cheap), height(dear));
-  EXPECT_EQ(height(dear), 1024);
+  EXPECT_LT(height(cheap), 1024);
+  EXPECT_GT(rank_candidates(problem, dear).best().plan.copy_blocks, 0) << "blocks of the GPU pay no engine";
 }
 
 TEST(Candidates, EachRejectionSaysWhy) {
@@ -84,10 +84,9 @@ TEST(Candidates, EachRejectionSaysWhy) {
     return c ? c->out : "not there";
   };
   EXPECT_HAS(why(h800, "route=sum"), "bits differ from run to run");
-  EXPECT_HAS(why(h800, "route=ring"), "no relay");
+  EXPECT_HAS(why(h800, "route=ring"), "knows no relay");
   EXPECT_HAS(why(pcie, "route=sum"), "no native atomics across PCIe");
-  EXPECT_HAS(why(h800, "tile=64x48"), "its GEMM alone takes");
-  EXPECT_HAS(why(rank_candidates(kFc1, find_machine("h800")), "path=ring"), "no ring");
+  EXPECT_HAS(why(h800, "tile=64x64"), "its GEMM alone takes");
   auto libraries = std::ranges::find_if(h800.candidates, [](Candidate const& c) { return c.by_libraries; });
   ASSERT_NE(libraries, h800.candidates.end());
   EXPECT_EQ(libraries->total_us, h800.parts.none_us);
@@ -123,7 +122,7 @@ TEST(Candidates, GoldenChoices) {
            {kFc1, "a100-pcie", "comm_rows=256"},
            {kFc2, "a100-pcie", "comm_rows=128 route=stage"},
            {{Op::kAllGatherGemm, 64, 49152, 12288, 8}, "h200", "all knobs auto"},
-           {{Op::kGemmAllReduce, 64, 8192, 28672, 8}, "h200", "tile=64x48 shots=one"},
+           {{Op::kGemmAllReduce, 64, 8192, 28672, 8}, "h200", "tile=128x96 shots=one"},
        })
     EXPECT_EQ(short_line(rank_candidates(problem, find_machine(machine)).best().plan), plan)
         << to_string(problem) << " on " << machine;

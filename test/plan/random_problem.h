@@ -30,6 +30,8 @@ class RandomProblems {
     p.transport = one_of({Transport::kPush, Transport::kPush, Transport::kPull, Transport::kRemote});
     p.route = one_of({RouteKind::kAuto, RouteKind::kPush, RouteKind::kStage, RouteKind::kSum});
     p.comm_rows = one_of<int64_t>({0, 0, 64, 300, kWholeShard});
+    p.copy_blocks = one_of({kChosenCopies, kChosenCopies, 0, 4, 8});
+    p.path = below(6) > 0 ? Path::kDirect : Path::kRing;
     p.k_slices = one_of({1, 1, 3});
     p.band = one_of({0, 1, 5});
     p.shots = one_of({Shots::kOneShot, Shots::kTwoShot});

@@ -158,7 +158,8 @@ TEST(Simulate, RefusesWithAReason) {
   auto refused = [](Problem const& problem, char const* plan, char const* machine) {
     return error_of(ErrorKind::kUnsupported, [&] { simulate(problem, parse_plan(plan), find_machine(machine)); });
   };
-  EXPECT_HAS(refused(gpt3_fc1(512), "path=ring", "h200"), "ring");
+  EXPECT_HAS(refused(gpt3_fc1(512), "path=ring copies=engine", "h200"), "blocks of the GPU relay");
+  EXPECT_HAS(refused(gpt3_fc1(512), "path=ring transport=pull", "h200"), "transport=push");
   EXPECT_HAS(refused(gpt3_fc1(512), "tile=3x5", "h200"), "256x128");
   EXPECT_HAS(refused(gpt3_fc1(512), "transport=remote fused=no", "h200"), "fused=yes");
   EXPECT_HAS(refused(gpt3_fc2(512), "route=ring", "h200"), "relay");
