@@ -66,7 +66,7 @@ endforeach()
 # CUDA runtime and for our kernels.
 if(FLUX_CUDA_FOUND)
   set(on_fake_gpu ${flux_sources})
-  list(FILTER on_fake_gpu INCLUDE REGEX "/src/(engine|op|plan|world)/|/trace/timeline|/io/(owned_tensor|shape)")
+  list(FILTER on_fake_gpu INCLUDE REGEX "/src/(engine|io|op|plan|world)/|/trace/timeline")
   file(GLOB on_gpu CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/world/cuda/*.cc ${PROJECT_SOURCE_DIR}/src/op/gpu/*.cc)
   add_library(flux_on_fake_gpu SHARED ${on_fake_gpu} ${on_gpu})
   target_include_directories(flux_on_fake_gpu PUBLIC include src)
