@@ -8,7 +8,7 @@ export PATH := $(PATH):/usr/local/cuda/bin
 export CMAKE_GENERATOR ?= $(if $(shell command -v ninja),Ninja,Unix Makefiles)
 
 MODEL := .deps/models/minilm
-# On GPUs where there are some (in bf16), otherwise on this machine's cores, where E has a bar too.
+# On GPUs where there are enough (in bf16), otherwise on this machine's cores, where E has a bar too.
 DEMO = build/release/flux run mlp --weights $(MODEL)/model.safetensors --layer 0 --ranks 8 --rows 8192 \
        --min-efficiency 0.5 --timeline out/demo.json
 

@@ -37,7 +37,8 @@ void WorldChoice::add_gpu_to(CLI::App& app) {
   CLI::Option* const on_gpu = app.add_flag(
       "--gpu", gpu,
       "Ranks on GPUs, one each; fewer GPUs than ranks: up to 8 ranks share GPU 0, or with --world processes any number "
-      "shares all of them in turn. Default: where there are GPUs that this build has kernels for");
+      "shares all of them in turn. Default: where this build has kernels for the GPUs and no more than 4 ranks share "
+      "one");
   on_gpu->excludes("--link-gbps");
   app.add_flag("--host", host, "Ranks on this machine's cores, also where there are GPUs")->excludes(on_gpu);
 }
@@ -49,6 +50,11 @@ Engine WorldChoice::engine(std::string const& only_host) const {
   // Ranks that are threads of one GPU need a hardware queue a stream; read at the first use of CUDA.
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   UsableGpus const usable = usable_gpus();
+  // Eight have been seen to hold each other up, streams of all being more than the GPU has queues.
+  constexpr int kShareByThemselves = 4;
+  if (!gpu && usable.count > 0 && usable.count < ranks && ranks > kShareByThemselves)
+    return {false, fmt::format("{} ranks would share {}; --gpu insists", ranks,
+                               usable.count == 1 ? "one GPU" : fmt::format("{} GPUs", usable.count))};
   if (usable.count > 0) return {true, gpu ? "asked for by --gpu" : "--host for this machine's cores"};
   if (gpu)
     throw Error(ErrorKind::kUnsupported,
