@@ -24,22 +24,21 @@ class Storer {
     return lane == 0 || (lane < 32 && operands_.store == StoreKind::kVector);
   }
 
-  /// Takes note of a band: rows of the tile from `skip` on go to `to`. A tile holds kMaxRanks of them at most. Bands
-  /// that lie there as they lie in the tile are one.
+  /// Takes note of a band: rows of the tile from `skip` on, where the one before ended, go to `to`. A tile holds
+  /// kMaxRanks of them at most. Bands that lie there as they lie in the tile are one.
   __device__ void store(Place to, int skip, Write write) {
     if (operands_.within.ranks > 1) to = operands_.within.band({to.row, to.rows});
     int const slot = static_cast<int>(quotient(to.row, operands_.slot_rows));
-    Band const band{to.rank,
-                    slot,
-                    static_cast<int>(to.row - slot * operands_.slot_rows) - skip,
-                    skip,
-                    skip + static_cast<int>(to.rows),
-                    write == Write::kAdd};
-    bool const goes_on = bands_ > 0 && last_.rank == band.rank && last_.slot == slot && last_.row == band.row &&
-                         last_.end == skip && last_.add == band.add;
-    if (!goes_on) last_ = band, ++bands_;
-    last_.end = band.end;
-    if (leads()) shared_.bands[bands_ - 1] = last_;
+    int const row = static_cast<int>(to.row - slot * operands_.slot_rows) - skip,
+              end = skip + static_cast<int>(to.rows);
+    bool const goes_on = bands_ > 0 && last_rank_ == to.rank && last_row_ == row;
+    if (goes_on) {
+      if (leads()) shared_.bands[bands_ - 1].end = end;
+      return;
+    }
+    last_rank_ = to.rank, last_row_ = row;
+    if (leads()) shared_.bands[bands_] = {to.rank, slot, row, skip, end, write == Write::kAdd};
+    ++bands_;
   }
 
   /// Sends the tile's chunks, in the order in which the maths stages them. An `announced` tile is handed to the
@@ -166,8 +165,8 @@ class Storer {
   Shared<S>& shared_;
   static constexpr int kMost = S::kRings * S::kSlots < 4 ? S::kRings * S::kSlots : 4;  // stores in flight
   int bands_ = 0, in_flight_ = 0;
-  Band last_ = {};  // of those of the tile
-  int oldest_ = 0;  // slot of the oldest store in flight, rings side by side
+  int last_rank_ = 0, last_row_ = 0;  // of the last band
+  int oldest_ = 0;                    // slot of the oldest store in flight, rings side by side
   Ring<S::kSlots> slot_;
   int64_t began_ns_ = 0;
   bool pending_ = false;  // the last tile is yet to be handed to the announcer
