@@ -65,7 +65,7 @@ Way way_of(Plan const& plan, Problem const& problem, Machine const& machine) {
 // What carries pieces: the copy engine, or blocks of the GPU, which alone relay around a ring. As the GPU operators
 // choose.
 int blocks_to_copy(Plan const& plan, int64_t piece_bytes, bool around, Machine const& machine) {
-  constexpr int64_t kSmallPiece = 1 << 20;
+  constexpr int64_t kSmallPiece = 512 << 10;
   constexpr int kBlocks = 8;
   if (machine.engine == EngineKind::kHost) return 0;
   refuse_if(around && plan.copy_blocks == 0, "around a ring blocks of the GPU relay; use copies=auto or a number");

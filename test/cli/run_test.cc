@@ -140,7 +140,7 @@ TEST(Run, SaysWhereRanksRunAndWhy) {
   for (auto [arguments, why] : {std::pair{"--host", "--host"},
                                 {"--link-gbps 3", "--link-gbps"},
                                 {"--dtype fp32", "not fp32"},
-                                {"--plan path=ring", "no ring"}}) {
+                                {"--plan slots=fp32", "no slots=fp32"}}) {
     auto const done = flux(base + arguments);
     ASSERT_EQ(done.code, 0) << done.text;
     EXPECT_FALSE(done.json()["gpu"]) << arguments;
