@@ -47,6 +47,9 @@ function(flux_add_test_room room library)
   if(room STREQUAL gpu)  # processes on one GPU are served in turn
     set(seconds 900)
   endif()
+  if(FLUX_SANITIZE)  # without optimisation the simulator takes twenty times as long
+    set(seconds 1800)
+  endif()
   set_tests_properties(${room} PROPERTIES TIMEOUT ${seconds} ENVIRONMENT
     "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1;OMPI_MCA_plm_rsh_agent=")
 endfunction()
