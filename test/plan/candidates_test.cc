@@ -28,7 +28,16 @@ Candidate const* first(Ranking const& ranking, std::string_view words, bool out)
   return nullptr;
 }
 
-TEST(Candidates, FusesWhereThereIsSomethingToHide) {
+/// Pure and slow: nothing for ThreadSanitizer.
+class Candidates : public testing::Test {
+  void SetUp() override {
+#if defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "one thread";
+#endif
+  }
+};
+
+TEST_F(Candidates, FusesWhereThereIsSomethingToHide) {
   for (Problem const& problem : {kFc1, kFc2}) {
     Ranking const ranking = rank_candidates(problem, find_machine("h800"));
     EXPECT_TRUE(ranking.best().plan.fused);
@@ -37,7 +46,7 @@ TEST(Candidates, FusesWhereThereIsSomethingToHide) {
   }
 }
 
-TEST(Candidates, DoesNotFuseWhereThatCostsMoreThanItHides) {
+TEST_F(Candidates, DoesNotFuseWhereThatCostsMoreThanItHides) {
   Machine machine = with_links(50);
   machine.link.copy_us = machine.link.start_us = machine.link.flag_us = 0;
   machine.link.load_gbps = 10;
@@ -47,7 +56,7 @@ TEST(Candidates, DoesNotFuseWhereThatCostsMoreThanItHides) {
   EXPECT_NE(first(ranking, "comm_rows", false), nullptr) << "the fused ones are there, and slower";
 }
 
-TEST(Candidates, StagesWhereStoresToAPeerAreSlow) {
+TEST_F(Candidates, StagesWhereStoresToAPeerAreSlow) {
   Machine machine = with_links(1);
   machine.link.store_gbps = 10;
   EXPECT_EQ(rank_candidates(kFc2, machine).best().plan.route, RouteKind::kStage);
@@ -57,7 +66,7 @@ TEST(Candidates, StagesWhereStoresToAPeerAreSlow) {
   EXPECT_NE(plan.route, RouteKind::kStage) << to_string(plan);
 }
 
-TEST(Candidates, PullsWhereReadingIsFaster) {
+TEST_F(Candidates, PullsWhereReadingIsFaster) {
   Machine machine = with_links(0.3);
   machine.link.push_gbps /= 3;
   EXPECT_EQ(rank_candidates(kFc1, machine).best().plan.transport, Transport::kPull);
@@ -66,7 +75,7 @@ TEST(Candidates, PullsWhereReadingIsFaster) {
   EXPECT_EQ(rank_candidates(kFc1, machine).best().plan.transport, Transport::kPush);
 }
 
-TEST(Candidates, PiecesAndCarriersFollowThePriceOfACopy) {
+TEST_F(Candidates, PiecesAndCarriersFollowThePriceOfACopy) {
   Machine cheap = with_links(0.2, LinkKind::kPcie), dear = cheap;
   cheap.link.copy_us = 0.1, dear.link.copy_us = 500;
   Problem const problem{Op::kAllGatherGemm, 8192, 49152, 12288, 8};
@@ -77,7 +86,7 @@ TEST(Candidates, PiecesAndCarriersFollowThePriceOfACopy) {
   EXPECT_GT(rank_candidates(problem, dear).best().plan.copy_blocks, 0) << "blocks of the GPU pay no engine";
 }
 
-TEST(Candidates, EachRejectionSaysWhy) {
+TEST_F(Candidates, EachRejectionSaysWhy) {
   Ranking const h800 = rank_candidates(kFc2, find_machine("h800")), pcie = rank_candidates(kFc2, find_machine("l20"));
   auto why = [](Ranking const& ranking, std::string_view words) {
     Candidate const* c = first(ranking, words, true);
@@ -92,7 +101,7 @@ TEST(Candidates, EachRejectionSaysWhy) {
   EXPECT_EQ(libraries->total_us, h800.parts.none_us);
 }
 
-TEST(Candidates, ThePlanIsALineThatCanBeGivenBack) {
+TEST_F(Candidates, ThePlanIsALineThatCanBeGivenBack) {
   RandomProblems random(7);
   for (int i = 0; i < 25; ++i) {
     Problem problem = random.problem();
@@ -111,7 +120,7 @@ TEST(Candidates, ThePlanIsALineThatCanBeGivenBack) {
 }
 
 // What may change with the model on purpose only.
-TEST(Candidates, GoldenChoices) {
+TEST_F(Candidates, GoldenChoices) {
   struct Golden {
     Problem problem;
     char const *machine, *plan;
