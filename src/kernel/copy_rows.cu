@@ -111,7 +111,6 @@ void copy_by_blocks(std::span<BlockCopies const> lists, int blocks, DType dtype,
       std::copy_n(left.begin(), work.lists[l].count, work.lists[l].copies);
       work.lists[l].counts = lists[l].counts;
     }
-    // One block a processor leaves this kernel room beside any other that does (docs/protocol.md).
     copy_rows<<<static_cast<int>(lists.size()) * blocks, kThreads, 0, stream>>>(work);
     check_cuda(cudaGetLastError(), "launching copies by blocks");
   }

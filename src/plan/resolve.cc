@@ -7,6 +7,7 @@
 
 #include "engine/sm90/choose.h"
 #include "flux/error.h"
+#include "plan/pieces.h"
 
 namespace flux {
 namespace {
@@ -16,14 +17,10 @@ void refuse_if(bool bad, fmt::format_string<Args...> format, Args&&... args) {
   if (bad) throw Error(ErrorKind::kUnsupported, fmt::format(format, std::forward<Args>(args)...));
 }
 
-// Rows that come or go together: as the plan says; otherwise a shard, which PCIe carries in pieces of some 12 MiB.
+bool across_pcie(Machine const& machine) { return machine.link.kind == LinkKind::kPcie; }
+
 int64_t rows_at_once(Plan const& plan, Problem const& problem, Machine const& machine) {
-  constexpr int64_t kPiece = int64_t{12} << 20;
-  int64_t const shard = std::max<int64_t>(Shards{problem.m, problem.ranks, 1}.largest(), 1);
-  if (plan.comm_rows > 0) return std::min(plan.comm_rows, shard);
-  if (machine.link.kind != LinkKind::kPcie) return shard;
-  int64_t const pieces = std::max<int64_t>((shard * problem.row_bytes() + kPiece / 2) / kPiece, 1);
-  return (shard + pieces - 1) / pieces;
+  return rows_at_once(plan, problem.m, problem.ranks, problem.row_bytes(), across_pcie(machine));
 }
 
 TileShape shape_of(Plan const& plan, Problem const& p, int64_t rows, Machine const& machine) {
@@ -53,7 +50,7 @@ Way way_of(Plan const& plan, Problem const& problem, Machine const& machine) {
   if (!plan.fused) return Way::kStage;
   if (problem.op == Op::kGemmAllReduce && plan.shots == Shots::kOneShot) return Way::kBroadcast;
   switch (plan.route) {
-    case RouteKind::kAuto: return machine.link.kind == LinkKind::kPcie ? Way::kStage : Way::kPush;
+    case RouteKind::kAuto: return across_pcie(machine) ? Way::kStage : Way::kPush;
     case RouteKind::kPush: return Way::kPush;
     case RouteKind::kStage: return Way::kStage;
     case RouteKind::kSum: return Way::kSum;
@@ -62,15 +59,10 @@ Way way_of(Plan const& plan, Problem const& problem, Machine const& machine) {
   throw Error(ErrorKind::kUnsupported, "route=ring: the simulator knows no relay of partial sums");
 }
 
-// What carries pieces: the copy engine, or blocks of the GPU, which alone relay around a ring. As the GPU operators
-// choose.
 int blocks_to_copy(Plan const& plan, int64_t piece_bytes, bool around, Machine const& machine) {
-  constexpr int64_t kSmallPiece = 512 << 10;
-  constexpr int kBlocks = 8;
   if (machine.engine == EngineKind::kHost) return 0;
   refuse_if(around && plan.copy_blocks == 0, "around a ring blocks of the GPU relay; use copies=auto or a number");
-  if (plan.copy_blocks != kChosenCopies) return plan.copy_blocks;
-  return around || piece_bytes <= kSmallPiece ? kBlocks : 0;
+  return blocks_to_copy(plan, piece_bytes, around);
 }
 
 void leave_room(Resolved& r, int copying, Machine const& machine) {
@@ -95,22 +87,18 @@ void resolve_gather(Resolved& r, Plan const& plan, Machine const& machine) {
   refuse_if(remote && plan.comm_rows != 0, "transport=remote has no copies, so comm_rows stays auto");
   int64_t const at_once = rows_at_once(plan, p, machine);
   if (!remote) leave_room(r, blocks_to_copy(plan, at_once * p.row_bytes(), around, machine), machine);
-  r.shape = shape_of(plan, p, machine.link.kind == LinkKind::kPcie ? at_once : p.m, beside_copies(r, machine));
+  r.shape = shape_of(plan, p, across_pcie(machine) ? at_once : p.m, beside_copies(r, machine));
   int64_t const whole = std::max<int64_t>(Shards{p.m, p.ranks, 1}.largest(), 1);
   int64_t const rows = plan.comm_rows == 0 ? rounded(at_once, r.shape.tile_m) : at_once;
   r.arrival.shards = {p.m, p.ranks, 1};
-  // A tile over all ranks multiplies what has come.
-  constexpr int kSlices = 4;
-  bool const sliced = r.copying > 0 && plan.k_slices == 1 && p.m <= r.shape.tile_m;
-  r.arrival.slices = {p.k, remote ? 1 : sliced ? kSlices : plan.k_slices, sm90::kBlockK};
+  r.arrival.slices = {p.k, remote ? 1 : slices_of_k(plan, r.copying, p.m, r.shape.tile_m), sm90::kBlockK};
   r.arrival.comm_rows = remote ? whole : std::min(rows, whole);
   r.order = plan.in_order && plan.fused ? Order::kArrival : Order::kNaive;
   r.tiling = remote ? Tiling::kWithin : Tiling::kAcross;
   if (!remote) r.band = static_cast<int>(std::clamp<int64_t>(r.arrival.comm_rows / r.shape.tile_m, 1, r.band));
 }
 
-// Whether what copies hide, all of the GEMM but the first piece, is more than they cost. Where the plan leaves the
-// route open, the GPU operators decide so, with these constants.
+// As the GPU operators decide it where the plan leaves the route open, by the engine's own cost.
 bool worth_staging(Resolved const& r, int64_t at_once, Machine const& machine) {
   Problem const& p = r.problem;
   auto cycles_of = [&](int64_t rows, Machine const& on) {
@@ -118,9 +106,8 @@ bool worth_staging(Resolved const& r, int64_t at_once, Machine const& machine) {
     return shape.config ? sm90::cost(*shape.config, rows, p.n, p.local_k(), on.processors)
                         : cycles(shape, rows, p.n, p.local_k(), p.layout, on);
   };
-  int64_t const copies = p.m / std::max<int64_t>(at_once, 1) * (p.ranks - 1) / p.ranks;
-  double const lost = 1700. * (20 + (r.copying == 0 ? 10 * static_cast<double>(copies) : 0));
-  return cycles_of(p.m, machine) - cycles_of(at_once, beside_copies(r, machine)) > lost;
+  double const hidden = cycles_of(p.m, machine) - cycles_of(at_once, beside_copies(r, machine));
+  return pieces_pay(hidden, p.m, at_once, p.ranks, r.copying);
 }
 
 void resolve_sums(Resolved& r, Plan const& plan, Machine const& machine) {
@@ -129,12 +116,12 @@ void resolve_sums(Resolved& r, Plan const& plan, Machine const& machine) {
   refuse_if(plan.transport != Transport::kPush, "transport is for ag_gemm; partial sums go by their route");
   r.way = way_of(plan, p, machine);
   refuse_if(r.way == Way::kSum && plan.store == StoreKind::kVector, "route=sum: store=vector does not add");
-  refuse_if(r.way == Way::kSum && machine.link.kind == LinkKind::kPcie,
+  refuse_if(r.way == Way::kSum && across_pcie(machine),
             "route=sum: no native atomics across PCIe, so nothing can be added at the owner");
   bool const staged = r.way == Way::kStage;
   refuse_if(!staged && plan.comm_rows != 0, "comm_rows of partial sums is for route=stage");
   int64_t at_once = rows_at_once(plan, p, machine);
-  bool const in_pieces = staged && r.fused && machine.link.kind == LinkKind::kPcie;
+  bool const in_pieces = staged && r.fused && across_pcie(machine);
   int const copying = staged ? blocks_to_copy(plan, at_once * p.row_bytes(), false, machine) : 0;
   leave_room(r, copying, machine);
   if (in_pieces && plan.route == RouteKind::kAuto && plan.block_m == 0) r.fused = worth_staging(r, at_once, machine);

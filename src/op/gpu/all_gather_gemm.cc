@@ -13,7 +13,6 @@
 namespace flux {
 namespace {
 
-constexpr int kSlices = 4;                 // of k, where one tile needs rows of all ranks: it multiplies what has come
 constexpr int kSliceUnit = sm90::kBlockK;  // the loader asks the gate once a slice of k, in whole k steps
 
 class GpuGather final : public GatherOperator {
@@ -44,7 +43,7 @@ class GpuGather final : public GatherOperator {
   /// Of the communication tiles that a call may choose.
   static Plan smallest(Plan p) {
     if (p.comm_rows == 0) p.comm_rows = 64;
-    p.k_slices = std::max(p.k_slices, kSlices);
+    p.k_slices = std::max(p.k_slices, kSlicesOfOneTile);
     return p;
   }
   std::vector<Transfer> others(Gather const& gather, Way const& way) const;
@@ -132,7 +131,7 @@ void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears,
                     Stream stream) {
   require_on_gpu("x", x), require_on_gpu("the gathered output", gathered);
   Plan now = plan;
-  now.comm_rows = rows_at_once(plan, m, team.size(), shape.k * size_of(shape.dtype), *team.gpu());
+  now.comm_rows = rows_at_once(plan, m, team.size(), shape.k * size_of(shape.dtype), team.gpu()->across_pcie());
   int64_t const to_tile = rows_to_tile(m, now.comm_rows, *team.gpu());
   std::vector<Tiles> tiles;  // of each weight
   int tallest = 0;
@@ -148,7 +147,7 @@ void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears,
                                  gemm_processors(plan, *team.gpu(), plan.fused ? copying : 0)));
     tallest = std::max(tallest, tiles.back().config().tile_m());
   }
-  if (copying > 0 && plan.k_slices == 1 && m <= tallest) now.k_slices = kSlices;
+  now.k_slices = slices_of_k(plan, copying, m, tallest);
   if (plan.comm_rows == 0 && !tiles.empty()) now.comm_rows = tiles[0].rounded(now.comm_rows);
   Way way{m, team.rank(), arrival_words(m, shape.k, team.size(), kSliceUnit, now)};
   way.in_place = plan.transport == Transport::kRemote, way.copying = copying;

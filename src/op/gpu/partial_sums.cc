@@ -37,7 +37,7 @@ Tiles GpuPartialSums::tiles(int64_t m, WeightLayout layout) const {
   // All ranks take the same tile, whatever their own part of k: the words count its bands.
   int64_t const k = k_ > 0 ? (k_ + team_.size() - 1) / team_.size() : 4096;
   Gpu const& gpu = *team_.gpu();
-  int64_t const at_once = rows_at_once(plan_, m, team_.size(), n_ * size_of(dtype_), gpu);
+  int64_t const at_once = rows_at_once(plan_, m, team_.size(), n_ * size_of(dtype_), gpu.across_pcie());
   int const copying = this->copying(m);
   auto choose = [&](int64_t rows, int beside) {
     return choose_tiles(plan_, rows, n_, k, layout, false, gemm_processors(plan_, gpu, beside));
@@ -45,11 +45,8 @@ Tiles GpuPartialSums::tiles(int64_t m, WeightLayout layout) const {
   Tiles all = choose(m, 0);
   if (way_ != Way::kStage || !gpu.across_pcie()) return plan_.fused && copying > 0 ? choose(m, copying) : all;
   Tiles const piece = choose(at_once, copying);
-  // What copies hide is all but the first piece. Each costs a copy engine some 10 us between two others, the rest of
-  // the call 20 more than one after the other (bench/results, gemm_rs over pcie), at some 1.7 GHz.
-  int64_t const copies = m / std::max<int64_t>(at_once, 1) * (team_.size() - 1) / team_.size();
-  double const lost = 1700. * (20 + (copying == 0 ? 10 * static_cast<double>(copies) : 0));
-  if (plan_.route != RouteKind::kAuto || piece.cycles == 0 || all.cycles - piece.cycles > lost) return piece;
+  bool const pay = pieces_pay(all.cycles - piece.cycles, m, at_once, team_.size(), copying);
+  if (plan_.route != RouteKind::kAuto || piece.cycles == 0 || pay) return piece;
   all.fused = false;
   return all;
 }
@@ -57,8 +54,8 @@ Tiles GpuPartialSums::tiles(int64_t m, WeightLayout layout) const {
 int GpuPartialSums::copying(int64_t m) const {
   if (!staged()) return 0;
   int64_t const row_bytes = n_ * size_of(dtype_);
-  return blocks_to_copy(plan_, rows_at_once(plan_, m, team_.size(), row_bytes, *team_.gpu()) * row_bytes,
-                        way_ == Way::kRing, *team_.gpu());
+  int64_t const at_once = rows_at_once(plan_, m, team_.size(), row_bytes, team_.gpu()->across_pcie());
+  return blocks_to_copy(plan_, at_once * row_bytes, way_ == Way::kRing, *team_.gpu());
 }
 
 void GpuPartialSums::reserve(Tiles const& tiles, int64_t m, Tensor const& weight, WeightLayout layout) {
@@ -82,7 +79,7 @@ GpuPartialSums::Traffic GpuPartialSums::traffic(GpuChannel& channel, Call const&
   Traffic t;
   t.way = way_, t.rank = team_.rank(), t.ranks = team_.size(), t.goal = call.digest;
   Plan now = plan_;
-  int64_t const at_once = rows_at_once(plan_, m, t.ranks, n_ * size_of(dtype_), *team_.gpu());
+  int64_t const at_once = rows_at_once(plan_, m, t.ranks, n_ * size_of(dtype_), team_.gpu()->across_pcie());
   if (fused_tiles && plan_.comm_rows == 0 && at_once < Shards{m, t.ranks, 1}.largest())
     now.comm_rows = fused_tiles->rounded(at_once);
   int const whole = static_cast<int>(std::max<int64_t>(m, 1));

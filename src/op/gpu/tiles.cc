@@ -35,24 +35,10 @@ Tiles choose_tiles(Plan const& plan, int64_t m, int64_t n, int64_t k, WeightLayo
                                                    plan.block_n, gated ? " for a gated layer" : "", known));
 }
 
-int64_t rows_at_once(Plan const& plan, int64_t m, int ranks, int64_t row_bytes, Gpu const& gpu) {
-  constexpr int64_t kPiece = int64_t{12} << 20;
-  int64_t const shard = std::max<int64_t>(Shards{m, ranks, 1}.largest(), 1);
-  if (plan.comm_rows > 0) return std::min(plan.comm_rows, shard);
-  if (!gpu.across_pcie()) return shard;
-  int64_t const pieces = std::max<int64_t>((shard * row_bytes + kPiece / 2) / kPiece, 1);
-  return (shard + pieces - 1) / pieces;
-}
-
-constexpr int64_t kSmallPiece = 512 << 10;
-
 int blocks_to_copy(Plan const& plan, int64_t piece_bytes, bool around, Gpu const& gpu) {
   require(!around || plan.copy_blocks != 0, "around a ring blocks of the GPU relay; use copies=auto or a number");
-  if (plan.copy_blocks != kChosenCopies) return plan.copy_blocks;
-  if (!gpu.whole()) return around ? 1 : 0;
-  // Across PCIe 8 blocks carry pieces of 0.2 MiB in half the copy engine's time, pieces of 1 MiB no faster
-  // (docs/results.md). On NVLink this is an estimate: 7 us a copy.
-  return around || piece_bytes <= kSmallPiece ? 8 : 0;
+  if (plan.copy_blocks == kChosenCopies && !gpu.whole()) return around ? 1 : 0;
+  return blocks_to_copy(plan, piece_bytes, around);
 }
 
 int gemm_blocks(Plan const& plan, Gpu const& gpu, int copying) {

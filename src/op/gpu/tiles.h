@@ -6,6 +6,7 @@
 #include "flux/plan.h"
 #include "flux/problem.h"
 #include "flux/tensor.h"
+#include "plan/pieces.h"
 #include "world/gpu.h"
 
 namespace flux {
@@ -27,16 +28,11 @@ struct Tiles {
 /// Error{kUnsupported} for a tile that is not in the table.
 Tiles choose_tiles(Plan const& plan, int64_t m, int64_t n, int64_t k, WeightLayout layout, bool gated, int processors);
 
-/// Rows of m that come or go together, as the plan says; where it leaves that open, a shard, which PCIe carries in
-/// pieces of some 12 MiB: what is multiplied behind the last arrival, or before the first departure, is not hidden, but
-/// each copy costs the engine some 8 us.
-int64_t rows_at_once(Plan const& plan, int64_t m, int ranks, int64_t row_bytes, Gpu const& gpu);
-
 /// For how many rows tiles are chosen: all, or those at once where PCIe lets the GEMM go on no faster.
 inline int64_t rows_to_tile(int64_t m, int64_t at_once, Gpu const& gpu) { return gpu.across_pcie() ? at_once : m; }
 
-/// What carries pieces of `piece_bytes`: 0, the copy engine, or so many blocks of the GPU, which alone relay `around` a
-/// ring. Throws Error{kInvalid} where the plan has the copy engine do that.
+/// As in plan/pieces.h, but on a shared GPU, which has no processors to spare. Throws Error{kInvalid} where the plan
+/// has the copy engine relay around a ring.
 int blocks_to_copy(Plan const& plan, int64_t piece_bytes, bool around, Gpu const& gpu);
 
 /// The most blocks of a GEMM beside `copying` blocks that copy, 0: as many as the GPU holds. A shared GPU, and one

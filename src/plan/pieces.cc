@@ -1,0 +1,38 @@
+#include "plan/pieces.h"
+
+#include <algorithm>
+
+#include "tile/place.h"
+
+namespace flux {
+
+int64_t rows_at_once(Plan const& plan, int64_t m, int ranks, int64_t row_bytes, bool across_pcie) {
+  constexpr int64_t kPiece = int64_t{12} << 20;
+  int64_t const shard = std::max<int64_t>(Shards{m, ranks, 1}.largest(), 1);
+  if (plan.comm_rows > 0) return std::min(plan.comm_rows, shard);
+  if (!across_pcie) return shard;
+  int64_t const pieces = std::max<int64_t>((shard * row_bytes + kPiece / 2) / kPiece, 1);
+  return (shard + pieces - 1) / pieces;
+}
+
+int blocks_to_copy(Plan const& plan, int64_t piece_bytes, bool around) {
+  // Across PCIe 8 blocks carry pieces of 0.2 MiB in half the copy engine's time, pieces of 1 MiB no faster
+  // (docs/results.md). On NVLink this is an estimate: 7 us a copy.
+  constexpr int64_t kSmallPiece = 512 << 10;
+  constexpr int kBlocks = 8;
+  if (plan.copy_blocks != kChosenCopies) return plan.copy_blocks;
+  return around || piece_bytes <= kSmallPiece ? kBlocks : 0;
+}
+
+int slices_of_k(Plan const& plan, int copying, int64_t m, int tile_m) {
+  return copying > 0 && plan.k_slices == 1 && m <= tile_m ? kSlicesOfOneTile : plan.k_slices;
+}
+
+bool pieces_pay(double hidden_cycles, int64_t m, int64_t rows_at_once, int ranks, int copying) {
+  // A copy costs the engine some 10 us between two others, the rest of the call 20 more than one after the other
+  // (bench/results, gemm_rs over pcie), at some 1.7 GHz.
+  int64_t const copies = m / std::max<int64_t>(rows_at_once, 1) * (ranks - 1) / ranks;
+  return hidden_cycles > 1700. * (20 + (copying == 0 ? 10 * static_cast<double>(copies) : 0));
+}
+
+}  // namespace flux

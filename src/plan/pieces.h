@@ -1,0 +1,25 @@
+#pragma once
+// In which pieces rows and partial sums travel, and what carries them: the rules of the GPU operators, which the
+// simulator goes by too.
+#include "flux/plan.h"
+
+namespace flux {
+
+/// Rows of m that come or go together, as the plan says; where it leaves that open, a shard, which PCIe carries in
+/// pieces of some 12 MiB: what is multiplied behind the last arrival, or before the first departure, is not hidden, but
+/// each copy costs the engine some 8 us.
+int64_t rows_at_once(Plan const& plan, int64_t m, int ranks, int64_t row_bytes, bool across_pcie);
+
+/// What carries pieces of `piece_bytes`: 0, the copy engine, or so many blocks of the GPU, which alone relay `around` a
+/// ring (a plan that has the copy engine do that is for the caller to refuse).
+int blocks_to_copy(Plan const& plan, int64_t piece_bytes, bool around);
+
+/// Slices of k where one tile needs rows of all ranks, and blocks carry them: it multiplies what has come.
+inline constexpr int kSlicesOfOneTile = 4;
+int slices_of_k(Plan const& plan, int copying, int64_t m, int tile_m);
+
+/// Whether GEMM+RS gains by sending partial sums of `rows_at_once` at a time: copies hide `hidden_cycles` of the GEMM,
+/// all but the first piece, and cost more than one after the other.
+bool pieces_pay(double hidden_cycles, int64_t m, int64_t rows_at_once, int ranks, int copying);
+
+}  // namespace flux
