@@ -174,6 +174,8 @@ int launch(int ranks, std::vector<std::string> const& command, double grace_seco
         }
       for (auto& child : children) child.message.reset();
     }
+    // Of those that ended since the last look, a killed one was the cause: the others may have ended because of it.
+    int failure = 0;
     for (int r = 0; r < ranks; ++r) {
       Child& child = children[r];
       int how = 0;
@@ -184,11 +186,12 @@ int launch(int ranks, std::vector<std::string> const& command, double grace_seco
       if (WIFSIGNALED(how))
         fmt::print(stderr, "flux: rank {} was killed by signal {} ({})\n", r, WTERMSIG(how), strsignal(WTERMSIG(how)));
       if (code == 0) continue;
-      if (status == 0) status = code;
+      if (failure == 0 || (WIFSIGNALED(how) && failure < 128)) failure = code;
       if (!terminate_at)
         terminate_at =
             Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(grace_seconds));
     }
+    if (status == 0) status = failure;
     if (terminate_at && Clock::now() > *terminate_at) {
       for (int r = 0; r < ranks; ++r)
         if (children[r].pid != 0) {
