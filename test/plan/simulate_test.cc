@@ -81,7 +81,7 @@ TEST(Simulate, NoByteIsLost) {
 TEST(Simulate, NoLinkIsAboveItsRate) {
   each_random(4, 300, [](Problem const& problem, Machine const& machine, Simulation const& s) {
     LinkRates const& link = machine.link;
-    double const fastest = std::max({link.push_gbps, link.pull_gbps, link.store_gbps, link.load_gbps});
+    double const fastest = std::max({link.push_gbps, link.pull_gbps, link.store_gbps, link.load_gbps, link.block_gbps});
     EXPECT_LE(s.moved_bytes / problem.ranks, fastest * 1e3 * s.total_us * 1.000001);
     std::map<std::pair<int, int>, int64_t> last;  // of each engine
     for (Span const& span : s.timeline.spans) {
@@ -162,7 +162,7 @@ TEST(Simulate, RefusesWithAReason) {
   EXPECT_HAS(refused(gpt3_fc1(512), "path=ring transport=pull", "h200"), "transport=push");
   EXPECT_HAS(refused(gpt3_fc1(512), "tile=3x5", "h200"), "256x128");
   EXPECT_HAS(refused(gpt3_fc1(512), "transport=remote fused=no", "h200"), "fused=yes");
-  EXPECT_HAS(refused(gpt3_fc2(512), "route=ring", "h200"), "relay");
+  EXPECT_HAS(refused(gpt3_fc2(512), "route=ring copies=engine", "h200"), "blocks of the GPU relay");
   EXPECT_HAS(refused(gpt3_fc2(512), "route=sum", "a100-pcie"), "atomics");
   EXPECT_HAS(refused(gpt3_fc2(512), "slots=fp32", "h200"), "slots=dtype");
   EXPECT_HAS(invalid([] { simulate({Op::kAllGatherGemm, 0, 8, 8, 2}, {}, find_machine("h200")); }), "m is 0");
