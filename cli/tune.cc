@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <map>
 
 #include "bench/case.h"
@@ -11,6 +10,7 @@
 #include "plan/plan_cache.h"
 #include "plan/tuner.h"
 #include "report/progress.h"
+#include "world/rank_zero.h"
 
 namespace flux::cli {
 namespace {
@@ -26,15 +26,6 @@ struct TuneChoice {
   double budget_seconds = 60;
   bool json = false;
 };
-
-// Where tuned plans are kept unless told: beside the user's other caches.
-std::string usual_cache() {
-  if (char const* path = std::getenv("FLUX_PLAN_CACHE")) return path;
-  if (char const* caches = std::getenv("XDG_CACHE_HOME"); caches && *caches)
-    return std::string(caches) + "/flux/plans.json";
-  char const* home = std::getenv("HOME");
-  return std::string(home ? home : ".") + "/.cache/flux/plans.json";
-}
 
 /// Runs plans on the ranks of a world of the host engine.
 class HostTiming : public PlanTiming {
@@ -110,8 +101,8 @@ int run_on(World& world, TuneChoice const& o) {
   Tuned const tuned = tune(ranking, timing, options);
   progress.reset();
   if (world.rank() != 0) return kOk;
-  std::string const note =
-      PlanCache::add(o.cache, {{key(machine), problem, tuned.best().candidate.plan, tuned.best().median_us()}});
+  std::string const note = PlanCache::add(
+      o.cache, {{key(machine), problem, tuned.best().candidate.plan, tuned.best().median_us()}}, {machine});
   if (!note.empty()) fmt::print(stderr, "flux: note: {}\n", note);
   if (o.json) return print_json(tuned, ranking, note, o.cache), kOk;
   print(tuned, ranking, machine);
@@ -123,7 +114,7 @@ int run_on(World& world, TuneChoice const& o) {
 
 void add_tune(CLI::App& app, Action& action) {
   auto o = std::make_shared<TuneChoice>();
-  o->cache = usual_cache();
+  o->cache = plan_file({});
   CLI::App* command =
       app.add_subcommand("tune", "Times the best of the simulated plans on this machine's cores and keeps the fastest");
   command->add_option("op", o->op, "ag_gemm, gemm_rs or gemm_ar")->required();

@@ -51,7 +51,7 @@ function(flux_add_test_room room library)
     set(seconds 1800)
   endif()
   set_tests_properties(${room} PROPERTIES TIMEOUT ${seconds} ENVIRONMENT
-    "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1;OMPI_MCA_plm_rsh_agent=")
+    "FLUX_PLAN_CACHE=none;OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1;OMPI_MCA_plm_rsh_agent=")
 endfunction()
 
 file(GLOB rooms RELATIVE ${PROJECT_SOURCE_DIR}/test CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/test/*/*_test.cc)
