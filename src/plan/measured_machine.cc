@@ -54,7 +54,7 @@ Machine measured_machine(MachineProbe& probe, Machine m) {
   m.gemm_us = std::clamp(short_us - cycles_of(few) / m.clock_mhz, 0.0, 100.0);
   double const busy_us = std::max(probe.gemm_us(rows, columns, depth, true), long_us);
   m.sustained_mhz = std::min(m.clock_mhz, m.clock_mhz * long_us / busy_us);
-  m.library_speed = 1;
+  if (host) m.library_speed = 1;  // of a GPU's library nothing is measured
 
   LinkRates& l = m.link;
   constexpr int kCopies = 7;
