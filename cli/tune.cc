@@ -50,6 +50,7 @@ void print_json(Tuned const& tuned, Ranking const& ranking, std::string const& n
                                  {"plan", to_string(tuned.best().candidate.plan)},
                                  {"measured_us", tuned.best().median_us()},
                                  {"untuned_plan", to_string(ranking.best().plan)},
+                                 {"open_plan", to_string(Plan{})},
                                  {"rounds", tuned.rounds},
                                  {"cache", cache},
                                  {"note", note},
