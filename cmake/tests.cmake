@@ -93,7 +93,7 @@ if(FLUX_CUDA_FOUND)
   target_compile_definitions(test_fake_gpu PRIVATE FLUX_FAKE_NCCL="${PROJECT_BINARY_DIR}/test/fake_nccl")
   add_dependencies(test_fake_gpu flux_fake_nccl)
   add_test(NAME fake_gpu COMMAND test_fake_gpu --gtest_output=xml:${results}/fake_gpu.xml)
-  set_tests_properties(fake_gpu PROPERTIES TIMEOUT 300)
+  set_tests_properties(fake_gpu PROPERTIES TIMEOUT 300 ENVIRONMENT FLUX_PLAN_CACHE=none)
 endif()
 
 # The library with planted bugs, random delays and ThreadSanitizer, beside the product build.

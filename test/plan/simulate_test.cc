@@ -154,6 +154,38 @@ TEST(Simulate, MostOfTheCommunicationIsHiddenWhereThePaperHidesIt) {
     }
 }
 
+// Partials that tiles store come back one copy after another in a mirror, and only when ours have gone.
+TEST(Simulate, AMirrorReplaysWhatIsStored) {
+  Machine const mirror = find_machine("h200-pcie");
+  Machine real = mirror;
+  real.mirror = false;
+  Problem const few{Op::kGemmAllReduce, 1, 8192, 8192, 8};
+  Plan const one = parse_plan("shots=one");
+  double const more = simulate(few, one, mirror).total_us - simulate(few, one, real).total_us;
+  LinkRates const& link = mirror.link;
+  EXPECT_GT(more, 7 * (link.copy_us + link.word_us));
+  EXPECT_LT(more, 7 * (link.copy_us + link.word_us) + 1.5 * link.start_us);
+}
+
+TEST(Simulate, ARingOfPartialsTakesABlocksRate) {
+  Machine const machine = find_machine("h200-pcie");
+  Simulation const ring = simulate(gpt3_fc2(4096), parse_plan("route=ring"), machine);
+  EXPECT_EQ(ring.resolved.copying, 8);
+  EXPECT_EQ(ring.resolved.processors, machine.processors - 16) << "those of the left neighbour, replayed, too";
+  double const least = gpt3_fc2(4096).sent_bytes() / machine.link.block_gbps / 1e3;
+  EXPECT_GT(ring.total_us, least);
+  EXPECT_LT(ring.total_us, 1.15 * least);  // measured 2496 us, of which the bytes take 2381
+  Simulation const engine = simulate(gpt3_fc2(4096), parse_plan("route=stage"), machine);
+  EXPECT_LT(engine.total_us, ring.total_us) << "the copy engine carries more";
+}
+
+TEST(Simulate, FewBytesGoFasterByAKernelThanByCopies) {
+  Machine const machine = find_machine("h200-pcie");
+  Parts const few = parts(gpt3_fc1(8), machine), many = parts(gpt3_fc1(8192), machine);
+  EXPECT_LT(few.comm_us, 0.6 * few.copied_us);
+  EXPECT_EQ(many.comm_us, many.copied_us);
+}
+
 TEST(Simulate, RefusesWithAReason) {
   auto refused = [](Problem const& problem, char const* plan, char const* machine) {
     return error_of(ErrorKind::kUnsupported, [&] { simulate(problem, parse_plan(plan), find_machine(machine)); });
