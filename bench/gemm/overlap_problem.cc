@@ -16,7 +16,6 @@ namespace flux::bench {
 namespace {
 
 constexpr double kGoodWithin = 1.05;  // a baseline's transfer against the best seen
-constexpr int kRecorded = 9;          // calls with a timeline
 
 /// One setting of a problem: what its rows have in common.
 struct Setting {
@@ -50,12 +49,17 @@ class OverlapProblem {
     Turns turns;
     if (setting.cache == "cold")
       turns = {all_.subject().weights(), [this](int weight) { all_.subject().turn(weight); }};
-    if (setting.timing == "graph")
+    if (setting.timing == "graph") {
       measure_graphs(all_.methods, options_.rounds, 1, random_, turns);
-    else
+    } else {  // recorded calls take turns with the others, but are no graphs
+      if (options_.budget) all_.methods.push_back({"flux", {}, {}, [this] { return record(); }}), lines_.clear();
       measure(all_.methods, options_.rounds, 1, random_, capture_stream(), turns);
+      if (options_.budget) recorded_ = std::move(all_.methods.back()), all_.methods.pop_back();
+    }
     all_.world().check();
   }
+
+  double record() { return call_us(lines_.emplace_back(all_.subject().record(all_.fused()))); }
 
   // Where the baseline's transfer is not among the best: once more, with what has been seen to be the fastest.
   void measure_well(Setting const& setting) {
@@ -107,21 +111,18 @@ class OverlapProblem {
     // Recorded calls give the budget, and are rows of their own: what recording costs.
     BudgetTimes const times{*rows[ours].gemm_us, *rows[ours].comm_us, all_.median(all_.fastest(Label::kPlain)),
                             all_.median(all_.fastest(Label::kOpen))};
-    GpuMethod recorded{"flux", {}, {}};
     std::vector<Budget> budgets;
-    for (Timeline const& line : all_.subject().record(all_.fused(), kRecorded)) {
-      recorded.us.push_back(call_us(line));
+    for (Timeline const& line : lines_)
       if (auto const budget = budget_of(line, times)) budgets.push_back(*budget);
-    }
     std::ranges::sort(budgets, {}, &Budget::total_us);
     if (!budgets.empty()) set_budget(rows[ours], budgets[budgets.size() / 2]);
     Label label{Label::kRow, "timeline", *rows[ours].plan, rows[ours].error};
-    rows.push_back(row(setting, recorded, label));
+    rows.push_back(row(setting, recorded_, label));
   }
 
   void draw_timeline() {
     if (options_.timeline.empty()) return;
-    Timeline line = all_.subject().record(all_.fused(), 1).at(0);
+    Timeline line = all_.subject().record(all_.fused());
     line.facts.emplace_back("world", fmt::format("mirror over {}, both ways", options_.link()));
     std::filesystem::path const path = options_.timeline;
     write_trace(path.parent_path() / fmt::format("{}-{}-m{}.json", path.stem().string(), p().workload, p().m), line);
@@ -130,6 +131,8 @@ class OverlapProblem {
   OverlapSuite const& options_;
   std::mt19937& random_;
   OverlapMethods all_;
+  std::vector<Timeline> lines_;  // of the calls recorded last
+  GpuMethod recorded_;
 };
 
 }  // namespace

@@ -89,25 +89,21 @@ void Subject::run(Fused const& fused, Stream stream) const {
     sum(fused, x_all.data(), own_out(), stream);
 }
 
-std::vector<Timeline> Subject::record(Fused const& fused, int calls) const {
-  constexpr int64_t kHoldNs = 3'000'000;  // longer than the host needs to enqueue a call
+Timeline Subject::record(Fused const& fused) const {
+  constexpr int64_t kHoldNs = 6'000'000;  // longer than the host needs to enqueue a call
   auto keep = [&](Timeline* to) {
     if (fused.gather) fused.gather->record(to);
     if (fused.scatter) fused.scatter->record(to);
     if (fused.all_reduce) fused.all_reduce->record(to);
   };
-  std::vector<Timeline> lines;
-  run(fused, capture_stream());  // a warm one
-  for (int i = 0; i < calls; ++i) {
-    Timeline& line = lines.emplace_back();
-    line.title = p.describe();
-    line.facts = {{"plan", to_string(fused.plan)}};
-    hold(kHoldNs, capture_stream());
-    keep(&line);
-    run(fused, capture_stream());
-  }
+  Timeline line;
+  line.title = p.describe();
+  line.facts = {{"plan", to_string(fused.plan)}};
+  hold(kHoldNs, capture_stream());
+  keep(&line);
+  run(fused, capture_stream());
   keep(nullptr);
-  return lines;
+  return line;
 }
 
 double Subject::error(Fused const& fused, int rows) {

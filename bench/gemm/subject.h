@@ -40,8 +40,8 @@ class Subject {
   bool gathers() const { return p.op == "ag_gemm"; }
 
   void run(Fused const& fused, Stream stream) const;
-  /// Calls of the operator that were recorded, each while the stream was held: no launch of the host is in them.
-  std::vector<Timeline> record(Fused const& fused, int calls) const;
+  /// A call of the operator, recorded while the stream was held: no launch of the host is in it.
+  Timeline record(Fused const& fused) const;
 
   /// ‖out − ref‖ / ‖ref‖. What came in is not ours to know: gathered rows are asked for, the sums of the others'
   /// partials are what a call with zeros for x leaves.
