@@ -25,7 +25,7 @@ struct LinkRates {
   double block_gbps = 0;  ///< copies made by blocks of the GPU, as many as it takes
   double start_us = 0;    ///< before the first copy of several
   double copy_us = 0;     ///< what a copy costs its engine beside its bytes
-  double word_us = 0;     ///< what the word behind a copy costs the engine
+  double word_us = 0;     ///< from the end of a copy until the word behind it is set; the engine goes on
   double flag_us = 0;     ///< from a word set at one rank to its waiter at another
   /// What NCCL or its like reaches: bytes that a rank sends, over the time beside `collective_us`.
   double collective_gbps = 0;

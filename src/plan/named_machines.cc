@@ -36,7 +36,7 @@ constexpr char kRtx4090[] =
 constexpr LinkRates kNvlink900{LinkKind::kNvlink, 392, 389, 365, 337, 365, 2, 2.5, 3, 1.3, 330, 35, 0.98};
 constexpr LinkRates kNvlink600{LinkKind::kNvlink, 262, 260, 244, 225, 244, 2, 2.5, 3, 1.3, 213, 35, 0.98};
 constexpr LinkRates kNvlink400{LinkKind::kNvlink, 174, 173, 162, 150, 162, 2, 2.5, 3, 1.3, 161, 35, 0.98};
-constexpr LinkRates kPcie5{LinkKind::kPcie, 49.0, 49.0, 21, 45, 37, 20, 3.2, 3.4, 2.0, 49.0, 66.5, 0.95};
+constexpr LinkRates kPcie5{LinkKind::kPcie, 49.0, 49.0, 21, 45, 37, 20, 4.0, 3.4, 2.0, 49.0, 66.5, 0.95};
 constexpr LinkRates kPcie4{LinkKind::kPcie, 20, 20, 18, 18, 18, 20, 2.6, 3.4, 2.5, 18, 40, 0.95};
 
 Machine gpu(char const* name, char const* source, EngineKind engine, int processors, double products, double clock,

@@ -64,7 +64,7 @@ int blocks_to_copy(Plan const& plan, int64_t piece_bytes, bool around, Machine c
 void leave_room(Resolved& r, int copying, Machine const& machine) {
   r.copying = copying;
   int const blocks = copying * (machine.mirror ? 2 : 1);  // those of the ranks that are left out too
-  int const free = std::max(r.plan.spare, r.fused ? blocks : 0);
+  int const free = std::max(r.plan.spare, r.fused && !r.ahead ? blocks : 0);
   r.processors = free == 0 ? machine.processors : std::max((machine.processors - free) / 2 * 2, 2);
 }
 /// The machine as the GEMM sees it.
@@ -83,7 +83,11 @@ void resolve_gather(Resolved& r, Plan const& plan, Machine const& machine) {
   refuse_if(remote && plan.k_slices > 1, "transport=remote waits for shards, not for slices of k; use k_slices=1");
   refuse_if(remote && plan.comm_rows != 0, "transport=remote has no copies, so comm_rows stays auto");
   int64_t const at_once = rows_at_once(plan, p, machine);
-  if (!remote) leave_room(r, blocks_to_copy(plan, at_once * p.row_bytes(), around, machine), machine);
+  if (!remote) {
+    int const copying = blocks_to_copy(plan, at_once * p.row_bytes(), around, machine);
+    r.ahead = carried_ahead(plan, copying, at_once * p.row_bytes());
+    leave_room(r, copying, machine);
+  }
   r.shape = shape_of(plan, p, across_pcie(machine) ? at_once : p.m, beside_copies(r, machine));
   int64_t const whole = std::max<int64_t>(Shards{p.m, p.ranks, 1}.largest(), 1);
   int64_t const rows = plan.comm_rows == 0 ? rounded(at_once, r.shape.tile_m) : at_once;
@@ -104,7 +108,8 @@ bool worth_staging(Resolved const& r, int64_t at_once, Machine const& machine) {
     return shape.config ? sm90::cost(*shape.config, rows, p.n, p.local_k(), on.processors)
                         : cycles(shape, rows, p.n, p.local_k(), p.layout, on);
   };
-  double const hidden = cycles_of(p.m, machine) - cycles_of(at_once, beside_copies(r, machine));
+  int64_t const piece = std::max<int64_t>(at_once, tile_rows_together(1));
+  double const hidden = cycles_of(p.m, machine) - cycles_of(piece, beside_copies(r, machine));
   return pieces_pay(hidden, p.m, at_once, p.ranks, r.copying);
 }
 
@@ -124,7 +129,8 @@ void resolve_sums(Resolved& r, Plan const& plan, Machine const& machine) {
   leave_room(r, copying, machine);
   if (in_pieces && plan.route == RouteKind::kAuto && plan.block_m == 0) r.fused = worth_staging(r, at_once, machine);
   leave_room(r, copying, machine);
-  r.shape = shape_of(plan, p, in_pieces && r.fused ? at_once : p.m, beside_copies(r, machine));
+  int64_t const side_by_side = std::max<int64_t>(at_once, tile_rows_together(1));
+  r.shape = shape_of(plan, p, in_pieces && r.fused ? side_by_side : p.m, beside_copies(r, machine));
   if (plan.comm_rows == 0 && at_once < Shards{p.m, p.ranks, 1}.largest()) at_once = rounded(at_once, r.shape.tile_m);
   bool const everywhere = r.way == Way::kBroadcast;
   // One after the other, an owner's rows go in one piece.
@@ -136,8 +142,9 @@ void resolve_sums(Resolved& r, Plan const& plan, Machine const& machine) {
   }
   bool const follows = r.fused && plan.in_order && !everywhere;
   r.order = follows ? around ? Order::kRelay : Order::kRotated : Order::kNaive;
-  r.together = r.staged() ? 0 : r.band;
-  if (r.staged() && r.fused) r.band = static_cast<int>(std::clamp<int64_t>(r.bands.height() / tile_m, 1, r.band));
+  r.together = r.staged() ? tile_rows_together(tile_m) : r.band;
+  if (r.staged() && r.fused)
+    r.band = std::max(static_cast<int>(std::clamp<int64_t>(r.bands.height() / tile_m, 1, r.band)), r.together);
 }
 
 }  // namespace

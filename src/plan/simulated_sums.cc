@@ -31,8 +31,8 @@ void Simulator::copy(int p, double now) {
   if (s.multiplies(now)) rate *= blocks ? std::min(kBlocksBeside, link.beside) : link.beside;
   auto const [begin, end] = ports_.carry(c.from, c.to, now + before, c.bytes, rate);
   draw(p, engine_track(s), SpanKind::kCopy, begin - before, end, c.row, c.rows, -1, c.to == p ? -1 : c.to);
-  s.engine_busy = end + behind;
-  push(s.engine_busy + (c.to == p ? 0 : link.flag_us), Kind::kArrived, p, static_cast<int>(s.next_copy++));
+  s.engine_busy = end;
+  push(end + behind + (c.to == p ? 0 : link.flag_us), Kind::kArrived, p, static_cast<int>(s.next_copy++));
   push(s.engine_busy, Kind::kCopy, p, 0);
 }
 
@@ -47,7 +47,7 @@ void Simulator::arrived(int p, int index, double now) {
     return passes ? void() : partial(c.to, static_cast<int>(c.set % r().bands.most()), now);
   }
   for (int worker : std::exchange(to.waiting[static_cast<size_t>(c.set)], {})) push(now, Kind::kTile, c.to, worker);
-  if (--to.incoming == 0 && !r().fused) begin_gemm(c.to, now);
+  if (--to.incoming == 0 && (!r().fused || r().ahead)) begin_gemm(c.to, now);
 }
 
 // A band's partials have been stored at their owner. In a mirror those of the peer are copied then, as many bytes.
@@ -59,7 +59,7 @@ void Simulator::announced(int from, int owner, int band, double rows, double now
     SimulatedRank& s = rank(owner);
     at = std::max(at, s.replay_busy) + link.copy_us + (s.replay_busy < 0 ? link.start_us : 0);
     at = ports_.enter(owner, at, rows * static_cast<double>(problem().row_bytes()), link.push_gbps).end + link.word_us;
-    s.replay_busy = at;
+    s.replay_busy = at;  // the replay's next copy waits for a word of its own, in the same stream
   }
   push(at, Kind::kPartial, owner, band);
 }

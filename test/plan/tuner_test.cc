@@ -120,15 +120,18 @@ TEST(PlanCache, KeepsAndFindsAgain) {
 TEST(PlanCache, ANearProblemLendsItsPlanAtTheModelsCorrection) {
   PlanCache cache;
   cache.put(h800());
-  char const* slow = "route=stage comm_rows=256 order=naive";
-  cache.put(tuned(2048, slow, simulate(problem(2048), parse_plan(slow), h800()).total_us / 4));
+  Ranking const ranking = rank_candidates(problem(2500), h800());
+  Plan slow;
+  for (Candidate const& c : ranking.candidates)
+    if (c.chosen_from()) slow = c.plan;  // the last is the slowest
+  cache.put({key(h800()), problem(2048), slow, simulate(problem(2048), slow, h800()).total_us / 4});
   FoundPlan const open = cache.find(problem(2500), key(h800()));
   EXPECT_EQ(open.source, FoundPlan::Source::kOpen) << "a model that is off is off for an open plan too";
   EXPECT_EQ(open.plan, Plan{});
   EXPECT_NEAR(open.expected_us, simulate(problem(2500), {}, h800()).total_us / 4, 1e-6);
   EXPECT_EQ(cache.find(problem(64 * 2048), key(h800())).expected_us, 0) << "too far away";
 
-  Plan const fast = rank_candidates(problem(2500), h800()).best().plan;
+  Plan const fast = ranking.best().plan;
   ASSERT_LT(simulate(problem(2500), fast, h800()).total_us, simulate(problem(2500), {}, h800()).total_us);
   cache.put({key(h800()), problem(2048), fast, 100});
   FoundPlan const same = cache.find(problem(2500), key(h800()));
