@@ -64,7 +64,7 @@ int blocks_to_copy(Plan const& plan, int64_t piece_bytes, bool around, Machine c
 void leave_room(Resolved& r, int copying, Machine const& machine) {
   r.copying = copying;
   int const blocks = copying * (machine.mirror ? 2 : 1);  // those of the ranks that are left out too
-  int const free = std::max(r.plan.spare, r.fused && !r.ahead ? blocks : 0);
+  int const free = std::max(r.plan.spare, r.fused ? blocks : 0);
   r.processors = free == 0 ? machine.processors : std::max((machine.processors - free) / 2 * 2, 2);
 }
 /// The machine as the GEMM sees it.
@@ -83,11 +83,7 @@ void resolve_gather(Resolved& r, Plan const& plan, Machine const& machine) {
   refuse_if(remote && plan.k_slices > 1, "transport=remote waits for shards, not for slices of k; use k_slices=1");
   refuse_if(remote && plan.comm_rows != 0, "transport=remote has no copies, so comm_rows stays auto");
   int64_t const at_once = rows_at_once(plan, p, machine);
-  if (!remote) {
-    int const copying = blocks_to_copy(plan, at_once * p.row_bytes(), around, machine);
-    r.ahead = carried_ahead(plan, copying, at_once * p.row_bytes());
-    leave_room(r, copying, machine);
-  }
+  if (!remote) leave_room(r, blocks_to_copy(plan, at_once * p.row_bytes(), around, machine), machine);
   r.shape = shape_of(plan, p, across_pcie(machine) ? at_once : p.m, beside_copies(r, machine));
   int64_t const whole = std::max<int64_t>(Shards{p.m, p.ranks, 1}.largest(), 1);
   int64_t const rows = plan.comm_rows == 0 ? rounded(at_once, r.shape.tile_m) : at_once;

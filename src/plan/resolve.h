@@ -17,7 +17,6 @@ struct Resolved {
   int band = 1;  ///< of the raster
   bool fused = true;
   int copying = 0;     ///< blocks of the GPU that carry rows or partials; 0: the copy engine does
-  bool ahead = false;  ///< they do before the GEMM begins
   int processors = 0;  ///< that the GEMM has beside them
   Way way = Way::kNone;
   Order order = Order::kNaive;

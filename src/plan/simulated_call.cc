@@ -154,7 +154,7 @@ void Simulator::prepare() {
     for (int p = 0; p < count(); ++p)
       for (int q = 0; q < count(); ++q) rank(p).incoming += p != q && Shards{problem().m, count(), 1}.size(q) > 0;
   for (int p = 0; p < count(); ++p)
-    if ((r().fused && !r().ahead) || !problem().gathers() || rank(p).incoming == 0)
+    if (r().fused || !problem().gathers() || rank(p).incoming == 0)
       begin_gemm(p, begin + (r().in_place() ? machine_.link.flag_us : 0));
 }
 

@@ -47,7 +47,7 @@ void Simulator::arrived(int p, int index, double now) {
     return passes ? void() : partial(c.to, static_cast<int>(c.set % r().bands.most()), now);
   }
   for (int worker : std::exchange(to.waiting[static_cast<size_t>(c.set)], {})) push(now, Kind::kTile, c.to, worker);
-  if (--to.incoming == 0 && (!r().fused || r().ahead)) begin_gemm(c.to, now);
+  if (--to.incoming == 0 && !r().fused) begin_gemm(c.to, now);
 }
 
 // A band's partials have been stored at their owner. In a mirror those of the peer are copied then, as many bytes.
