@@ -87,7 +87,8 @@ void OverlapMethods::add_kernel_alone() {
   GemmProblem const& p = problem();
   Gpu const& gpu = *world_.team().gpu();
   Plan const& plan = fused().plan;
-  int64_t const at_once = rows_at_once(plan, p.m, p.tp, (subject_.gathers() ? p.k : p.n) * 2, gpu.across_pcie());
+  Carried const what = subject_.gathers() ? Carried::kRows : Carried::kPartials;
+  int64_t const at_once = rows_at_once(plan, what, p.m, p.tp, (subject_.gathers() ? p.k : p.n) * 2, gpu.across_pcie());
   Tiles const tiles = choose_tiles(plan, rows_to_tile(p.m, at_once, gpu), p.rank_n(), p.rank_k(), p.layout, p.gated(),
                                    gpu.processors());
   alone_ = std::make_unique<GemmBuffers>(p);

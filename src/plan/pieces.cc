@@ -6,13 +6,18 @@
 
 namespace flux {
 
-int64_t rows_at_once(Plan const& plan, int64_t m, int ranks, int64_t row_bytes, bool across_pcie) {
-  constexpr int64_t kPiece = int64_t{12} << 20;
+int64_t rows_at_once(Plan const& plan, Carried what, int64_t m, int ranks, int64_t row_bytes, bool across_pcie) {
+  int64_t const piece_bytes = int64_t{what == Carried::kRows ? 12 : 6} << 20;
   int64_t const shard = std::max<int64_t>(Shards{m, ranks, 1}.largest(), 1);
   if (plan.comm_rows > 0) return std::min(plan.comm_rows, shard);
   if (!across_pcie) return shard;
-  int64_t const pieces = std::max<int64_t>((shard * row_bytes + kPiece / 2) / kPiece, 1);
+  int64_t const pieces = std::max<int64_t>((shard * row_bytes + piece_bytes / 2) / piece_bytes, 1);
   return (shard + pieces - 1) / pieces;
+}
+
+int tile_rows_together(int tile_m) {
+  constexpr int kRows = 128;
+  return std::max(kRows / tile_m, 1);
 }
 
 int blocks_to_copy(Plan const& plan, int64_t piece_bytes, bool around) {
@@ -24,15 +29,23 @@ int blocks_to_copy(Plan const& plan, int64_t piece_bytes, bool around) {
   return around || piece_bytes <= kSmallPiece ? kBlocks : 0;
 }
 
-int slices_of_k(Plan const& plan, int copying, int64_t m, int tile_m) {
-  return copying > 0 && plan.k_slices == 1 && m <= tile_m ? kSlicesOfOneTile : plan.k_slices;
+bool carried_ahead(Plan const& plan, int copying, int64_t piece_bytes) {
+  constexpr int64_t kTinyPiece = 32 << 10;
+  bool const open = plan.copy_blocks == kChosenCopies && plan.fused && plan.path == Path::kDirect;
+  return open && copying > 0 && plan.transport == Transport::kPush && piece_bytes <= kTinyPiece;
+}
+
+int slices_of_k(Plan const& plan, int copying, int64_t piece_bytes, int64_t m, int tile_m) {
+  constexpr int64_t kLeastSlice = 16 << 10;
+  bool const worth = copying > 0 && m <= tile_m && piece_bytes >= kSlicesOfOneTile * kLeastSlice;
+  return worth && plan.k_slices == 1 ? kSlicesOfOneTile : plan.k_slices;
 }
 
 bool pieces_pay(double hidden_cycles, int64_t m, int64_t rows_at_once, int ranks, int copying) {
-  // A copy costs the engine some 10 us between two others, the rest of the call 20 more than one after the other
-  // (bench/results, gemm_rs over pcie), at some 1.7 GHz.
+  // A copy takes the engine some 4 us more than its bytes, the rest of the call some 10 more than one after the other
+  // (docs/results.md), at some 1.7 GHz.
   int64_t const copies = m / std::max<int64_t>(rows_at_once, 1) * (ranks - 1) / ranks;
-  return hidden_cycles > 1700. * (20 + (copying == 0 ? 10 * static_cast<double>(copies) : 0));
+  return hidden_cycles > 1700. * (10 + (copying == 0 ? 4 * static_cast<double>(copies) : 0));
 }
 
 }  // namespace flux

@@ -5,18 +5,28 @@
 
 namespace flux {
 
+enum class Carried { kRows, kPartials };
 /// Rows of m that come or go together, as the plan says; where it leaves that open, a shard, which PCIe carries in
-/// pieces of some 12 MiB: what is multiplied behind the last arrival, or before the first departure, is not hidden, but
-/// each copy costs the engine some 8 us.
-int64_t rows_at_once(Plan const& plan, int64_t m, int ranks, int64_t row_bytes, bool across_pcie);
+/// pieces of some 12 MiB, partial sums of some 6: what is multiplied behind the last arrival, or before the first
+/// departure and added up behind the last, is not hidden, but each copy takes the engine some 4 us more.
+int64_t rows_at_once(Plan const& plan, Carried what, int64_t m, int ranks, int64_t row_bytes, bool across_pcie);
+
+/// Tile rows of partial sums that are multiplied side by side however low shards are: alone, each would read all
+/// weights.
+int tile_rows_together(int tile_m);
 
 /// What carries pieces of `piece_bytes`: 0, the copy engine, or so many blocks of the GPU, which alone relay `around` a
 /// ring (a plan that has the copy engine do that is for the caller to refuse).
 int blocks_to_copy(Plan const& plan, int64_t piece_bytes, bool around);
 
-/// Slices of k where one tile needs rows of all ranks, and blocks carry them: it multiplies what has come.
+/// Whether blocks carry gathered pieces before the GEMM begins, which then has the whole GPU: it would hide less than
+/// it lost by leaving them room.
+bool carried_ahead(Plan const& plan, int copying, int64_t piece_bytes);
+
+/// Slices of k where one tile needs rows of all ranks, and blocks carry them: it multiplies what has come. Not of
+/// pieces so small that a slice is gone before the next one can be waited for.
 inline constexpr int kSlicesOfOneTile = 4;
-int slices_of_k(Plan const& plan, int copying, int64_t m, int tile_m);
+int slices_of_k(Plan const& plan, int copying, int64_t piece_bytes, int64_t m, int tile_m);
 
 /// Whether GEMM+RS gains by sending partial sums of `rows_at_once` at a time: copies hide `hidden_cycles` of the GEMM,
 /// all but the first piece, and cost more than one after the other.

@@ -20,7 +20,8 @@ void refuse_if(bool bad, fmt::format_string<Args...> format, Args&&... args) {
 bool across_pcie(Machine const& machine) { return machine.link.kind == LinkKind::kPcie; }
 
 int64_t rows_at_once(Plan const& plan, Problem const& problem, Machine const& machine) {
-  return rows_at_once(plan, problem.m, problem.ranks, problem.row_bytes(), across_pcie(machine));
+  return rows_at_once(plan, problem.gathers() ? Carried::kRows : Carried::kPartials, problem.m, problem.ranks,
+                      problem.row_bytes(), across_pcie(machine));
 }
 
 TileShape shape_of(Plan const& plan, Problem const& p, int64_t rows, Machine const& machine) {
@@ -91,7 +92,8 @@ void resolve_gather(Resolved& r, Plan const& plan, Machine const& machine) {
   int64_t const whole = std::max<int64_t>(Shards{p.m, p.ranks, 1}.largest(), 1);
   int64_t const rows = plan.comm_rows == 0 ? rounded(at_once, r.shape.tile_m) : at_once;
   r.arrival.shards = {p.m, p.ranks, 1};
-  r.arrival.slices = {p.k, remote ? 1 : slices_of_k(plan, r.copying, p.m, r.shape.tile_m), sm90::kBlockK};
+  r.arrival.slices = {p.k, remote ? 1 : slices_of_k(plan, r.copying, at_once * p.row_bytes(), p.m, r.shape.tile_m),
+                      sm90::kBlockK};
   r.arrival.comm_rows = remote ? whole : std::min(rows, whole);
   r.order = plan.in_order && plan.fused ? Order::kArrival : Order::kNaive;
   r.tiling = remote ? Tiling::kWithin : Tiling::kAcross;

@@ -22,7 +22,8 @@ TEST_F(Buffers, LayersUseAWorkspaceInTurn) {
       must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
       one.enqueue(stream), two.enqueue(stream), one.enqueue(stream);
       must(cudaStreamEndCapture(stream, &graph));
-      must(cudaGraphInstantiate(&replay, graph, 0));
+      must(cudaGraphInstantiate(&replay, graph, 0)), must(cudaGraphUpload(replay, stream)), stream.settle();
+      world.barrier();  // a driver that loads what a graph needs waits for every rank's kernels
       for (int round = 0; round < 60; ++round) {
         one.enqueue(stream), two.enqueue(stream);
         if (round % 3 == 0) one.enqueue(stream);  // so replays meet both buffers

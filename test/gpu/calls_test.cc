@@ -33,7 +33,8 @@ TEST_F(Calls, AGraphIsReplayedBetweenEagerCalls) {
       must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
       mlp.enqueue(stream);
       must(cudaStreamEndCapture(stream, &graph));
-      must(cudaGraphInstantiate(&replay, graph, 0));
+      must(cudaGraphInstantiate(&replay, graph, 0)), must(cudaGraphUpload(replay, stream)), stream.settle();
+      world.barrier();  // as in Buffers
       std::mt19937 random(world.rank());
       for (int round = 0; round < 300; ++round) {
         for (int i = 0; i < round % 4; ++i) mlp.enqueue(stream);

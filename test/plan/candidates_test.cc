@@ -129,7 +129,7 @@ TEST_F(Candidates, GoldenChoices) {
            {kFc1, "h800", "all knobs auto"},
            {kFc2, "h800", "route=stage"},
            {kFc1, "a100-pcie", "comm_rows=256"},
-           {kFc2, "a100-pcie", "comm_rows=128 route=stage"},
+           {kFc2, "a100-pcie", "route=stage"},
            {{Op::kAllGatherGemm, 64, 49152, 12288, 8}, "h200", "all knobs auto"},
            {{Op::kGemmAllReduce, 64, 8192, 28672, 8}, "h200", "tile=128x96 shots=one"},
        })

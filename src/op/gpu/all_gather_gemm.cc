@@ -65,13 +65,14 @@ struct GpuGather::Way {
   bool in_place = false;   // rows are read at their owners
   bool own_apart = false;  // our own rows are read from x
   int copying = 0;         // blocks that carry rows; 0: the copy engine does
+  bool ahead = false;      // they do before the GEMM begins
   Word* readable() const { return words.at(rank) + layout.size(); }
 };
 
 /// Which tiles in which order: all that is known before the call begins.
 sm90::Launch GpuGather::arranged(Linear const& linear, Tiles const& tiles, Way const& way) const {
   sm90::Launch l;
-  l.config = tiles.row, l.blocks = gemm_blocks(plan, *team.gpu(), plan.fused ? way.copying : 0);
+  l.config = tiles.row, l.blocks = gemm_blocks(plan, *team.gpu(), plan.fused && !way.ahead ? way.copying : 0);
   l.weight = linear.weight, l.layout = linear.layout;
   l.order = arrange(plan.in_order && plan.fused ? Order::kArrival : Order::kNaive,
                     way.in_place ? Tiling::kWithin : Tiling::kAcross, way.layout.shards, tiles.config().tile_m(),
@@ -131,7 +132,8 @@ void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears,
                     Stream stream) {
   require_on_gpu("x", x), require_on_gpu("the gathered output", gathered);
   Plan now = plan;
-  now.comm_rows = rows_at_once(plan, m, team.size(), shape.k * size_of(shape.dtype), team.gpu()->across_pcie());
+  now.comm_rows =
+      rows_at_once(plan, Carried::kRows, m, team.size(), shape.k * size_of(shape.dtype), team.gpu()->across_pcie());
   int64_t const to_tile = rows_to_tile(m, now.comm_rows, *team.gpu());
   std::vector<Tiles> tiles;  // of each weight
   int tallest = 0;
@@ -139,18 +141,19 @@ void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears,
   int copying = 0;
   if (plan.transport != Transport::kRemote)
     copying = blocks_to_copy(plan, piece_bytes, plan.path == Path::kRing, *team.gpu());
+  bool const ahead = carried_ahead(plan, copying, piece_bytes);
   for (Linear const& l : linears) {
     require_on_gpu(l);
     bool const out_in = l.layout == WeightLayout::kOutIn;
     int64_t const n = out_in ? l.weight.rows : l.weight.columns;
     tiles.push_back(choose_tiles(plan, to_tile, n, shape.k, l.layout, l.gated,
-                                 gemm_processors(plan, *team.gpu(), plan.fused ? copying : 0)));
+                                 gemm_processors(plan, *team.gpu(), plan.fused && !ahead ? copying : 0)));
     tallest = std::max(tallest, tiles.back().config().tile_m());
   }
-  now.k_slices = slices_of_k(plan, copying, m, tallest);
+  now.k_slices = slices_of_k(plan, copying, piece_bytes, m, tallest);
   if (plan.comm_rows == 0 && !tiles.empty()) now.comm_rows = tiles[0].rounded(now.comm_rows);
   Way way{m, team.rank(), arrival_words(m, shape.k, team.size(), kSliceUnit, now)};
-  way.in_place = plan.transport == Transport::kRemote, way.copying = copying;
+  way.in_place = plan.transport == Transport::kRemote, way.copying = copying, way.ahead = ahead;
   if (recording) {
     for (size_t i = 0; i < linears.size(); ++i) recording->reserve(arranged(linears[i], tiles[i], way));
     recording->begin(channel, stream);
@@ -191,19 +194,26 @@ void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears,
   // A pull's copies wait in a kernel that ends before the GEMM begins: a wait in their own stream would block every
   // other stream where CUDA_DEVICE_MAX_CONNECTIONS is 1.
   if (plan.transport == Transport::kPull) enqueue_wait(call_words, {{}, way.readable()}, stream);
-  if (!way.in_place) {
-    channel.copies().fork(stream);
+  if (!way.in_place) channel.copies().fork(stream);
+  auto const send = [&] {
+    if (way.in_place) return;
     if (way.copying == 0)
       channel.copies().enqueue(copies(gather));
     else
-      channel.copy_by_blocks(copies(gather), theirs, way.copying, shape.dtype, way.call.watch);
-  }
+      channel.copy_by_blocks(copies(gather), theirs, way.copying, shape.dtype, way.call.watch,
+                             way.ahead ? stream : channel.copies().stream());
+  };
+  // The GEMM comes before the copies it waits for: so it does not wait for the host to enqueue them, and a graph does
+  // not put it behind them in their queue. Not before blocks that copy, which would wait for the host then.
+  bool const late = plan.fused && way.copying == 0;
+  if (!late) send();
   if (!plan.fused) enqueue_wait(call_words, inputs, stream);
   for (size_t i = 0; i < linears.size(); ++i) {
     sm90::Launch launch = launch_of(linears[i], tiles[i], way, x);
-    if (recording) launch.stamps = recording->stamps(launch, stream);
+    if (recording) launch.stamps = recording->stamps(launch);
     sm90::launch(launch, stream);
   }
+  if (late) send();
   if (gathered) {
     enqueue_wait(call_words, inputs, stream);
     for (int p = 0; p < ranks; ++p) {

@@ -6,11 +6,12 @@ namespace flux {
 
 GpuChannel::GpuChannel(Team& team, std::string_view description, int64_t words, int64_t data_bytes, Plan const& plan,
                        std::shared_ptr<Buffers> shared, int64_t scratch_bytes)
-    : Channel(team, description, words, data_bytes, plan, std::move(shared), scratch_bytes) {
+    : Channel(team, description, words, data_bytes, plan, std::move(shared), scratch_bytes),
+      copies_(!team.gpu()->shared()) {
   prepare_calls(), prepare_copies_by_blocks();
   counts_ = team.gpu()->allocate(2 * kCopyCounts * sizeof(Word));
   if (!buffers().under_way) buffers().under_way = std::make_shared<CallsUnderWay>(team.options().limit_seconds);
-  if (team.gpu()->mirrored()) replay_ = std::make_unique<CopyStream>();
+  if (team.gpu()->mirrored()) replay_ = std::make_unique<CopyStream>(true);
 }
 
 Call GpuChannel::begin(std::string_view sizes, Stream stream) {
@@ -34,11 +35,11 @@ void GpuChannel::replay(std::span<Transfer const> transfers) {
 }
 
 void GpuChannel::copy_by_blocks(std::span<Transfer const> ours, std::span<Transfer const> theirs, int blocks,
-                                DType dtype, Watch const& watch) {
+                                DType dtype, Watch const& watch, Stream stream) {
   Word* const counts = reinterpret_cast<Word*>(counts_.get());
   BlockCopies const lists[] = {{ours, counts}, {theirs, counts + kCopyCounts}};
-  copies_.enqueue_timed(ours, [&] {
-    flux::copy_by_blocks({lists, theirs.empty() ? size_t{1} : size_t{2}}, blocks, dtype, watch, copies_.stream());
+  copies_.enqueue_timed(ours, stream, [&] {
+    flux::copy_by_blocks({lists, theirs.empty() ? size_t{1} : size_t{2}}, blocks, dtype, watch, stream);
   });
 }
 

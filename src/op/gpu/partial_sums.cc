@@ -37,14 +37,15 @@ Tiles GpuPartialSums::tiles(int64_t m, WeightLayout layout) const {
   // All ranks take the same tile, whatever their own part of k: the words count its bands.
   int64_t const k = k_ > 0 ? (k_ + team_.size() - 1) / team_.size() : 4096;
   Gpu const& gpu = *team_.gpu();
-  int64_t const at_once = rows_at_once(plan_, m, team_.size(), n_ * size_of(dtype_), gpu.across_pcie());
+  int64_t const at_once =
+      rows_at_once(plan_, Carried::kPartials, m, team_.size(), n_ * size_of(dtype_), gpu.across_pcie());
   int const copying = this->copying(m);
   auto choose = [&](int64_t rows, int beside) {
     return choose_tiles(plan_, rows, n_, k, layout, false, gemm_processors(plan_, gpu, beside));
   };
   Tiles all = choose(m, 0);
   if (way_ != Way::kStage || !gpu.across_pcie()) return plan_.fused && copying > 0 ? choose(m, copying) : all;
-  Tiles const piece = choose(at_once, copying);
+  Tiles const piece = choose(std::max<int64_t>(at_once, tile_rows_together(1)), copying);
   bool const pay = pieces_pay(all.cycles - piece.cycles, m, at_once, team_.size(), copying);
   if (plan_.route != RouteKind::kAuto || piece.cycles == 0 || pay) return piece;
   all.fused = false;
@@ -54,7 +55,8 @@ Tiles GpuPartialSums::tiles(int64_t m, WeightLayout layout) const {
 int GpuPartialSums::copying(int64_t m) const {
   if (!staged()) return 0;
   int64_t const row_bytes = n_ * size_of(dtype_);
-  int64_t const at_once = rows_at_once(plan_, m, team_.size(), row_bytes, team_.gpu()->across_pcie());
+  int64_t const at_once =
+      rows_at_once(plan_, Carried::kPartials, m, team_.size(), row_bytes, team_.gpu()->across_pcie());
   return blocks_to_copy(plan_, at_once * row_bytes, way_ == Way::kRing, *team_.gpu());
 }
 
@@ -79,7 +81,8 @@ GpuPartialSums::Traffic GpuPartialSums::traffic(GpuChannel& channel, Call const&
   Traffic t;
   t.way = way_, t.rank = team_.rank(), t.ranks = team_.size(), t.goal = call.digest;
   Plan now = plan_;
-  int64_t const at_once = rows_at_once(plan_, m, t.ranks, n_ * size_of(dtype_), team_.gpu()->across_pcie());
+  int64_t const at_once =
+      rows_at_once(plan_, Carried::kPartials, m, t.ranks, n_ * size_of(dtype_), team_.gpu()->across_pcie());
   if (fused_tiles && plan_.comm_rows == 0 && at_once < Shards{m, t.ranks, 1}.largest())
     now.comm_rows = fused_tiles->rounded(at_once);
   int const whole = static_cast<int>(std::max<int64_t>(m, 1));
@@ -110,10 +113,11 @@ void GpuPartialSums::run(GpuChannel& channel, Call const& call, Tiles const& til
   Order const order = !fused || !plan_.in_order || way_ == Way::kBroadcast ? Order::kNaive
                       : way_ == Way::kRing                                 ? Order::kRelay
                                                                            : Order::kRotated;
-  // Staged, an owner's tile rows are finished band by band; stored at their owners, low shards go side by side.
-  l.order = arrange(order, t.bands.tiling, t.bands.shards, tiles.config().tile_m(), sm90::tiles_n(tiles.config(), n_),
-                    staged() ? tiles.band_within(t.bands.height()) : tiles.band, way_ == Way::kBroadcast ? 0 : rank,
-                    staged() ? 0 : tiles.band);
+  // Staged, an owner's tile rows are finished band by band. Low shards go side by side.
+  int const tile_m = tiles.config().tile_m(), together = staged() ? tile_rows_together(tile_m) : tiles.band;
+  l.order = arrange(order, t.bands.tiling, t.bands.shards, tile_m, sm90::tiles_n(tiles.config(), n_),
+                    staged() ? std::max(tiles.band_within(t.bands.height()), together) : tiles.band,
+                    way_ == Way::kBroadcast ? 0 : rank, together);
   l.gate = Open{rank, l.k()};
   Announcer announcer{t.bands, sm90::announcements(tiles.config(), n_), reinterpret_cast<Word*>(counts_.get()), t.words,
                       call.digest};
@@ -133,7 +137,7 @@ void GpuPartialSums::run(GpuChannel& channel, Call const& call, Tiles const& til
       break;
   }
   if (t.departed) channel.copies().fork(stream);
-  if (recording_) l.stamps = recording_->stamps(l, stream);
+  if (recording_) l.stamps = recording_->stamps(l);
   sm90::launch(l, stream);
   if (!fused) return scatter(channel, call, m, out, epilogue, stream);
   // Behind the kernel in every queue: with CUDA_DEVICE_MAX_CONNECTIONS=1 these waits block whatever comes after them.
@@ -154,7 +158,7 @@ void GpuPartialSums::send_staged(GpuChannel& channel, Call const& call, Traffic 
   for (Transfer& copy : ours) copy.clear_after = false;  // all at once, below: each stream write costs some 5 us
   if (t.copying > 0)
     channel.copy_by_blocks(ours, channel.mirrored() ? others(t) : std::vector<Transfer>{}, t.copying, dtype_,
-                           call.watch);
+                           call.watch, channel.copies().stream());
   else if (channel.mirrored())
     send_in_lock_step(channel, t, ours, others(t));
   else
@@ -196,17 +200,18 @@ std::vector<Transfer> GpuPartialSums::relays(Traffic const& d, int rank) {
 // get.
 void GpuPartialSums::send_in_lock_step(GpuChannel& channel, Traffic const& t, std::span<Transfer const> ours,
                                        std::span<Transfer const> theirs) {
+  if (!t.departed) {  // all at once
+    channel.replay_after_waits();
+    channel.copies().enqueue(ours);
+    return channel.replay(theirs);
+  }
   int const each = t.bands.count(t.rank);  // of theirs, from every distance
   for (int i = 1; i < t.ranks; ++i) {
     int const mine = t.bands.count((t.rank + i) % t.ranks);
     int sent = 0;  // of theirs
     for (int b = 0; b < mine; ++b, ours = ours.subspan(1)) {
-      Transfer departs, copy = ours.front();
-      departs.after = copy.after, departs.goal = copy.goal;
-      copy.after = nullptr;
-      channel.copies().enqueue({&departs, 1});
-      channel.replay_after_copies();
-      channel.copies().enqueue({&copy, 1});
+      channel.copies().enqueue(ours.first(1));
+      channel.replay_after_waits();
       for (; sent < each && sent * mine < (b + 1) * each; ++sent, theirs = theirs.subspan(1))
         channel.replay(theirs.first(1));
     }

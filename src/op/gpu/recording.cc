@@ -12,6 +12,7 @@ GpuRecording::GpuRecording(Timeline& timeline, Team& team, SpanKind feeds)
 void GpuRecording::begin(GpuChannel& channel, Stream stream) {
   clock_ = std::make_unique<MomentClock>(stream);  // first: it refuses captured streams
   if (reserved_ > memory_bytes_) memory_ = team_.gpu()->allocate(reserved_), memory_bytes_ = reserved_;
+  enqueue_zeros(memory_.get(), reserved_, stream);
   taken_ = reserved_ = 0;
   channel.record(&out_, &in_);
   begin_part(SpanKind::kStep, stream);
@@ -27,12 +28,11 @@ GpuRecording::Rings GpuRecording::rings_of(sm90::Launch const& l) {
 
 void GpuRecording::reserve(sm90::Launch const& launch) { reserved_ += rings_of(launch).bytes(); }
 
-sm90::Stamps GpuRecording::stamps(sm90::Launch const& launch, Stream stream) {
+sm90::Stamps GpuRecording::stamps(sm90::Launch const& launch) {
   Rings rings = rings_of(launch);
   if (rings.bytes() == 0) return {};
   if (taken_ + rings.bytes() > memory_bytes_) throw Error(ErrorKind::kInternal, "no room was made for a GEMM's stamps");
   rings.stamps.rings = reinterpret_cast<sm90::Stamp*>(memory_.get() + taken_);
-  enqueue_zeros(rings.stamps.rings, rings.bytes(), stream);
   taken_ += rings.bytes();
   rings_.push_back(rings);
   return rings.stamps;
@@ -68,8 +68,11 @@ Span GpuRecording::span(SpanKind kind, int track, int64_t begin_ns, int64_t end_
 }
 
 void GpuRecording::add_copies(std::vector<TimedCopy>& copies, int track, std::string const& name) {
+  int64_t before = 0;  // the end of the copy before
   for (TimedCopy const& copy : copies) {
-    Span s = span(SpanKind::kCopy, track, clock_->ns(*copy.begin), clock_->ns(*copy.end));
+    int64_t const begin = std::max(before, copy.ready ? clock_->ns(*copy.ready) : before);
+    before = clock_->ns(*copy.end);
+    Span s = span(SpanKind::kCopy, track, begin, before);
     s.feeds = feeds_, s.peer = copy.transfer.peer, s.row = copy.transfer.row, s.rows = copy.transfer.rows;
     timeline_.tracks[{s.rank, track}] = name;
     timeline_.spans.push_back(s);

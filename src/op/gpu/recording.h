@@ -19,8 +19,8 @@ class GpuRecording {
   void reserve(sm90::Launch const& launch);
   /// Before the call begins. Throws Error{kUnsupported} while `stream` is captured.
   void begin(GpuChannel& channel, Stream stream);
-  /// Rings for one GEMM of the call, zeroed in `stream`.
-  sm90::Stamps stamps(sm90::Launch const& launch, Stream stream);
+  /// Rings for one GEMM of the call, zeroed.
+  sm90::Stamps stamps(sm90::Launch const& launch);
   /// Around a part of the call in the caller's stream.
   void begin_part(SpanKind kind, Stream stream);
   void end_part(Stream stream);

@@ -23,29 +23,24 @@ void wait_word(Stream stream, Word const* word, Word value) {
                "waiting for a word before a copy");
 }
 
-/// `before` and `after` stand around the copy itself.
-template <class Before, class After>
-void enqueue_between(Transfer const& t, Stream stream, Before&& before, After&& after) {
-  if (t.after) wait_word(stream, t.after, t.goal);
-  if (t.clear_after) write_word(stream, t.after, 0);
-  if (t.to && t.rows > 0 && t.row_bytes > 0) {
-    before();
-    if (t.row_bytes == t.to_stride && t.row_bytes == t.from_stride)
-      check_cuda(cudaMemcpyAsync(t.to, t.from, t.rows * t.row_bytes, cudaMemcpyDefault, stream), "copying rows");
-    else
-      check_cuda(
-          cudaMemcpy2DAsync(t.to, t.to_stride, t.from, t.from_stride, t.row_bytes, t.rows, cudaMemcpyDefault, stream),
-          "copying rows");
-    after();
-  }
-  if (t.set) write_word(stream, t.set, t.goal);
+void copy_rows(Transfer const& t, Stream stream) {
+  if (t.row_bytes == t.to_stride && t.row_bytes == t.from_stride)
+    check_cuda(cudaMemcpyAsync(t.to, t.from, t.rows * t.row_bytes, cudaMemcpyDefault, stream), "copying rows");
+  else
+    check_cuda(
+        cudaMemcpy2DAsync(t.to, t.to_stride, t.from, t.from_stride, t.row_bytes, t.rows, cudaMemcpyDefault, stream),
+        "copying rows");
 }
+
+bool has_rows(Transfer const& t) { return t.to && t.rows > 0 && t.row_bytes > 0; }
 
 }  // namespace
 
 void enqueue(Transfer const& t, Stream stream) {
-  enqueue_between(
-      t, stream, [] {}, [] {});
+  if (t.after) wait_word(stream, t.after, t.goal);
+  if (t.clear_after) write_word(stream, t.after, 0);
+  if (has_rows(t)) copy_rows(t, stream);
+  if (t.set) write_word(stream, t.set, t.goal);
 }
 
 void enqueue_zeros(void* data, int64_t bytes, Stream stream) {
@@ -63,11 +58,13 @@ void write_now(Word* word, Word value) {
 
 namespace {
 
-// Streams are kept for whoever needs one next. Each new one takes the next of the GPU's few hardware queues, in turn,
-// and streams that share a queue hold each other up: ranks that share a GPU might wait for each other for ever.
+// Streams are kept for whoever needs one next, the oldest first. Each new one takes the next of the GPU's few hardware
+// queues, in turn, and streams that share a queue hold each other up: ranks that share a GPU might wait for each other
+// for ever.
 struct IdleStreams {
   std::mutex mutex;
-  std::map<int, std::vector<Stream>> of_device;
+  std::map<int, int> made;                         // on each device
+  std::map<int, std::map<int, Stream>> of_device;  // by when they were made
 } idle;
 
 int this_device() {
@@ -84,54 +81,103 @@ void read_now(void* to, void const* gpu, int64_t bytes) {
   check_cuda(cudaMemcpy(to, gpu, bytes, cudaMemcpyDeviceToHost), "reading GPU memory");
 }
 
-CopyStream::CopyStream() : device_(this_device()) {
-  {
-    std::lock_guard lock(idle.mutex);
-    auto& streams = idle.of_device[device_];
-    if (!streams.empty()) stream_ = streams.back(), streams.pop_back();
+KeptStream::KeptStream() : device_(this_device()) {
+  std::lock_guard lock(idle.mutex);
+  auto& streams = idle.of_device[device_];
+  if (streams.empty()) {
+    check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream");
+    number_ = idle.made[device_]++;
+  } else {
+    number_ = streams.begin()->first, stream_ = streams.begin()->second;
+    streams.erase(streams.begin());
   }
-  if (!stream_) check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream for copies");
-  for (cudaEvent_t* event : {&forked_, &joined_})
+}
+
+KeptStream::~KeptStream() {
+  if (gave_up_on_gpu()) return;
+  cudaStreamSynchronize(stream_);
+  std::lock_guard lock(idle.mutex);
+  idle.of_device[device_][number_] = stream_;
+}
+
+CopyStream::CopyStream(bool apart) {
+  if (apart) waits_ = std::make_unique<KeptStream>(), words_ = std::make_unique<KeptStream>();
+  for (cudaEvent_t* event : {&forked_, &ordered_, &copied_[0], &copied_[1]})
     check_cuda(cudaEventCreateWithFlags(event, cudaEventDisableTiming), "an event");
 }
 
 CopyStream::~CopyStream() {
   if (gave_up_on_gpu()) return;
-  cudaStreamSynchronize(stream_);
-  cudaEventDestroy(forked_), cudaEventDestroy(joined_);
-  std::lock_guard lock(idle.mutex);
-  idle.of_device[device_].push_back(stream_);
+  for (cudaEvent_t event : {forked_, ordered_, copied_[0], copied_[1]}) cudaEventDestroy(event);
+}
+
+void CopyStream::order(Stream earlier, Stream later, CUevent_st* by) {
+  check_cuda(cudaEventRecord(by, earlier), "ordering streams");
+  check_cuda(cudaStreamWaitEvent(later, by), "ordering streams");
 }
 
 void CopyStream::fork(Stream caller) {
-  check_cuda(cudaEventRecord(forked_, caller), "forking the copies");
-  check_cuda(cudaStreamWaitEvent(stream_, forked_), "forking the copies");
+  order(caller, copies_, forked_);
+  waiting_ = false;  // the waits follow with the first one
 }
 
 void CopyStream::join(Stream caller) {
-  check_cuda(cudaEventRecord(joined_, stream_), "joining the copies");
-  check_cuda(cudaStreamWaitEvent(caller, joined_), "joining the copies");
+  if (telling_) order(*words_, caller, ordered_);
+  order(copies_, caller, ordered_);
+  telling_ = false;
 }
 
 void CopyStream::enqueue(std::span<Transfer const> transfers) {
   for (Transfer const& t : transfers) {
-    if (!timed_) {
-      flux::enqueue(t, stream_);
-      continue;
-    }
-    TimedCopy copy{t, {}, {}};
-    auto mark = [&](std::shared_ptr<Moment>& moment) { moment = std::make_shared<Moment>(stream_); };
-    enqueue_between(
-        t, stream_, [&] { mark(copy.begin); }, [&] { mark(copy.end); });
-    if (copy.begin) timed_->push_back(copy);
+    TimedCopy* const timed = timed_ && has_rows(t) ? &timed_->emplace_back(TimedCopy{t, {}, {}}) : nullptr;
+    wait(t, timed);
+    copy(t, timed);
   }
+  tell();
 }
 
-void CopyStream::enqueue_timed(std::span<Transfer const> transfers, std::function<void()> const& enqueue) {
+void CopyStream::wait(Transfer const& t, TimedCopy* timed) {
+  if (!t.after) return;
+  if (waits_ && !waiting_) check_cuda(cudaStreamWaitEvent(*waits_, forked_), "forking the waits for copies");
+  waiting_ = waits_ != nullptr;
+  wait_word(waits(), t.after, t.goal);
+  if (t.clear_after) write_word(waits(), t.after, 0);
+  if (timed) timed->ready = std::make_shared<Moment>(waits());
+  if (waiting_) order(*waits_, copies_, ordered_);
+}
+
+// A stream write between two copies would keep the copy engine for some 8 us. The stream that writes is told to wait
+// only when the next copy has been enqueued: a graph follows a node's first successor in the same queue.
+void CopyStream::copy(Transfer const& t, TimedCopy* timed) {
+  bool const first = timed && timed_->size() == 1 && !t.after;
+  if (first) timed->ready = std::make_shared<Moment>(copies_);
+  if (has_rows(t)) copy_rows(t, copies_);
+  bool const apart = words_ && has_rows(t) && t.set;
+  if (timed && !apart) timed->end = std::make_shared<Moment>(copies_);
+  tell();  // of the copy before
+  if (!apart) {
+    if (t.set) write_word(copies_, t.set, t.goal);
+    return;
+  }
+  turn_ ^= 1;
+  check_cuda(cudaEventRecord(copied_[turn_], copies_), "marking the end of a copy");
+  untold_ = t, untold_time_ = timed ? timed_->size() - 1 : 0;
+}
+
+void CopyStream::tell() {
+  if (!untold_) return;
+  check_cuda(cudaStreamWaitEvent(*words_, copied_[turn_]), "waiting for the end of a copy");
+  if (timed_) timed_->at(untold_time_).end = std::make_shared<Moment>(*words_);  // between copies it would hold them up
+  write_word(*words_, untold_->set, untold_->goal);
+  untold_.reset(), telling_ = true;
+}
+
+void CopyStream::enqueue_timed(std::span<Transfer const> transfers, Stream stream,
+                               std::function<void()> const& enqueue) {
   if (!timed_ || transfers.empty()) return enqueue();
-  TimedCopy all{transfers.front(), std::make_shared<Moment>(stream_), {}};
+  TimedCopy all{transfers.front(), std::make_shared<Moment>(stream), {}};
   enqueue();
-  all.end = std::make_shared<Moment>(stream_);
+  all.end = std::make_shared<Moment>(stream);
   timed_->push_back(all);
 }
 

@@ -2,6 +2,7 @@
 // A stream of copies beside the caller's: on a GPU, what src/world/copy_engine.h is on the host.
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -27,16 +28,31 @@ void wait_for(Stream stream);
 /// Now: what lies in GPU memory.
 void read_now(void* to, void const* gpu, int64_t bytes);
 
-/// A copy and when it was made: for timelines.
+/// A copy and when it was made: for timelines. It began at `ready`, or when the copy before it ended, whichever was
+/// later.
 struct TimedCopy {
   Transfer transfer;
-  std::shared_ptr<Moment> begin, end;
+  std::shared_ptr<Moment> ready, end;  // ready null: at once
+};
+
+/// A stream of the current GPU, kept for whoever needs one next.
+class KeptStream {
+ public:
+  KeptStream();
+  ~KeptStream();
+  KeptStream(KeptStream const&) = delete;
+  operator Stream() const { return stream_; }
+
+ private:
+  int device_, number_ = 0;
+  Stream stream_ = nullptr;
 };
 
 class CopyStream {
  public:
-  /// On the current GPU.
-  CopyStream();
+  /// On the current GPU. `apart`: words are waited for and set in streams beside the copies, which a copy engine then
+  /// makes one right behind the other; otherwise all is in one stream.
+  explicit CopyStream(bool apart = false);
   ~CopyStream();
   CopyStream(CopyStream const&) = delete;
 
@@ -45,16 +61,28 @@ class CopyStream {
   /// What is enqueued on `caller` from now on comes after what was enqueued here so far.
   void join(Stream caller);
   void enqueue(std::span<Transfer const> transfers);
-  /// The same, by other means: `enqueue` does it in one piece.
-  void enqueue_timed(std::span<Transfer const> transfers, std::function<void()> const& enqueue);
+  /// The same, by other means: `enqueue` does it in one piece, in `stream`.
+  void enqueue_timed(std::span<Transfer const> transfers, Stream stream, std::function<void()> const& enqueue);
   /// Keeps the times of each copy from now on; null: no more.
   void record(std::vector<TimedCopy>* to) { timed_ = to; }
-  Stream stream() const { return stream_; }
+  Stream stream() const { return copies_; }
+  /// Where words are waited for: what comes behind this comes behind all waits so far, and no copy if there was one.
+  Stream waits() const { return waiting_ ? *waits_ : copies_; }
 
  private:
-  int device_;
-  Stream stream_ = nullptr;
-  CUevent_st *forked_ = nullptr, *joined_ = nullptr;
+  void wait(Transfer const& transfer, TimedCopy* timed);
+  void copy(Transfer const& transfer, TimedCopy* timed);
+  void tell();  // of the last copy, if its word is still to be set
+  /// What is enqueued on `later` from now on comes after what was enqueued on `earlier` so far.
+  void order(Stream earlier, Stream later, CUevent_st* by);
+
+  KeptStream copies_;
+  std::unique_ptr<KeptStream> waits_, words_;  // null: all is in copies_
+  bool waiting_ = false, telling_ = false;     // whether they are forked
+  std::optional<Transfer> untold_;
+  size_t untold_time_ = 0;
+  int turn_ = 0;
+  CUevent_st *forked_ = nullptr, *ordered_ = nullptr, *copied_[2] = {};
   std::vector<TimedCopy>* timed_ = nullptr;
 };
 

@@ -2,12 +2,15 @@
 // copies, which tiles, whose words) is the real one; what a kernel does with it is the slow reference.
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <limits>
+#include <utility>
 
 #include "bench/gemm/copy_rows.h"
 #include "engine/host/element.h"
 #include "engine/host/run.h"
 #include "engine/host/sum.h"
+#include "gpu/fake/runtime.h"
 #include "kernel/call.h"
 #include "kernel/copy_rows.h"
 #include "kernel/slot_sum.h"
@@ -15,6 +18,14 @@
 
 namespace flux {
 namespace {
+
+// A GEMM that waits is enqueued before the copies that it waits for. It runs when something comes after it: in its
+// stream, or by a word or an event that is waited for.
+struct Gemms {
+  CUstream_st* stream = nullptr;
+  std::vector<std::function<void()>> enqueued;
+};
+thread_local Gemms gemms;
 
 template <class Act>
 bool each_peer(CallWords const& call, Act&& act) {
@@ -36,6 +47,10 @@ bool wait_for(CallWords const& call, Inputs const& inputs) {
   return ok;
 }
 
+void after_gemms(CUstream_st* stream) {
+  if (stream == gemms.stream) test::run_gemms();
+}
+
 void poison(Tensor const& t, int64_t row, int64_t rows) {
   std::vector<float> const nan(t.columns, std::numeric_limits<float>::quiet_NaN());
   for (int64_t i = 0; i < rows; ++i) host::narrow(nan.data(), t.row(row + i), t.dtype, t.columns);
@@ -47,7 +62,8 @@ void poison(Tensor const& t, int64_t row, int64_t rows) {
 
 void prepare_calls() {}
 
-void enqueue_begin(CallWords const& call, CUstream_st*) {
+void enqueue_begin(CallWords const& call, CUstream_st* stream) {
+  after_gemms(stream);
   int const rank = call.watch.rank;
   each_peer(call, [&](int p) {
     Word* const credit = call.credits.at(rank) + p;
@@ -62,9 +78,12 @@ void enqueue_readable(CallWords const& call, Symmetric<Word> const& readable, CU
   each_peer(call, [&](int p) { return store_release(readable.at(p) + call.watch.rank, call.digest), true; });
 }
 
-void enqueue_wait(CallWords const& call, Inputs const& inputs, CUstream_st*) { wait_for(call, inputs); }
+void enqueue_wait(CallWords const& call, Inputs const& inputs, CUstream_st* stream) {
+  after_gemms(stream), wait_for(call, inputs);
+}
 
-void enqueue_finish(CallWords const& call, Inputs const& inputs, Word* words, int64_t count, CUstream_st*) {
+void enqueue_finish(CallWords const& call, Inputs const& inputs, Word* words, int64_t count, CUstream_st* stream) {
+  after_gemms(stream);
   int const rank = call.watch.rank;
   Word* const begun = call.begun.at(rank);
   bool const ok = wait_for(call, inputs) && each_peer(call, [&](int p) {
@@ -81,7 +100,8 @@ void enqueue_clock(int64_t* to, CUstream_st*) { *to = now_ns(); }
 
 void prepare_copies_by_blocks() {}
 
-void copy_by_blocks(std::span<BlockCopies const> lists, int, DType dtype, Watch const& watch, CUstream_st*) {
+void copy_by_blocks(std::span<BlockCopies const> lists, int, DType dtype, Watch const& watch, CUstream_st* stream) {
+  after_gemms(stream);
   for (BlockCopies const& list : lists)
     for (Transfer const& t : list.transfers) {
       if (t.after && !await(t.after, t.goal, watch, t.awaited, t.awaited_from, t.row)) break;
@@ -106,7 +126,8 @@ void copy_by_blocks(std::span<BlockCopies const> lists, int, DType dtype, Watch 
 
 void prepare_slot_sum() {}
 
-void sum_slots(SlotSum const& s, int, CUstream_st*) {
+void sum_slots(SlotSum const& s, int, CUstream_st* stream) {
+  after_gemms(stream);
   SumEpilogue epilogue;
   epilogue.bias = s.bias, epilogue.residual = s.residual;
   epilogue.norm_weight = s.norm_weight, epilogue.normed = s.normed, epilogue.norm_epsilon = s.norm_epsilon;
@@ -155,7 +176,7 @@ int announcements(Config const& config, int64_t n) { return tiles_n(config, n); 
 void prepare(int, DType, WeightLayout) {}
 int blocks_of(Launch const&) { return 0; }  // none that could be stamped
 
-void launch(Launch const& l, CUstream_st*) {
+void multiply(Launch const& l) {
   Config const& config = kTable[l.config];
   host::Launch h;
   Linear layer;
@@ -173,5 +194,19 @@ void launch(Launch const& l, CUstream_st*) {
   host::Workers worker(1);
   host::run_tiles(worker, h, l.order, l.gate, l.route, nullptr);
 }
+void launch(Launch const& l, CUstream_st* stream) {
+  if (!l.gate.waits()) return multiply(l);
+  if (stream != gemms.stream) test::run_gemms();
+  gemms.stream = stream, gemms.enqueued.push_back([l] { multiply(l); });
+}
 
 }  // namespace flux::sm90
+
+namespace flux::test {
+
+void run_gemms(void* stream) {
+  if (stream && stream != gemms.stream) return;
+  for (auto const& gemm : std::exchange(gemms.enqueued, {})) gemm();
+}
+
+}  // namespace flux::test

@@ -140,7 +140,9 @@ CUresult write_word(CUstream, CUdeviceptr word, cuuint32_t value, unsigned) {
 }
 // What it waits for has been enqueued before: protocol, rule 3.
 CUresult wait_word(CUstream, CUdeviceptr word, cuuint32_t value, unsigned) {
-  return load_acquire(static_cast<Word*>(pages(word))) == value ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+  auto const is_set = [&] { return load_acquire(static_cast<Word*>(pages(word))) == value; };
+  if (!is_set()) run_gemms();
+  return is_set() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 CUresult fill_words(CUdeviceptr words, unsigned value, size_t count, CUstream) {
   std::fill_n(static_cast<Word*>(pages(words)), count, value);
@@ -321,16 +323,18 @@ cudaError_t cudaMemset(void* at, int value, size_t bytes) {
 cudaError_t cudaMemsetAsync(void* at, int value, size_t bytes, cudaStream_t) { return cudaMemset(at, value, bytes); }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
-  static int one;
-  *stream = reinterpret_cast<cudaStream_t>(&one), ++live()["streams"];
+  *stream = reinterpret_cast<cudaStream_t>(new int(0)), ++live()["streams"];
   return cudaSuccess;
 }
-cudaError_t cudaStreamDestroy(cudaStream_t) {
-  --live()["streams"];
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  delete reinterpret_cast<int*>(stream), --live()["streams"];
   return cudaSuccess;
 }
 cudaError_t cudaStreamQuery(cudaStream_t) { return fails("stuck") ? cudaErrorNotReady : cudaSuccess; }
-cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaStreamSynchronize(cudaStream_t) {
+  run_gemms();
+  return cudaSuccess;
+}
 cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
   *event = reinterpret_cast<cudaEvent_t>(new int64_t(0)), ++live()["events"];
@@ -353,7 +357,8 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status)
   return cudaSuccess;
 }
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode*) { return cudaSuccess; }
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  run_gemms(stream);
   *reinterpret_cast<int64_t*>(event) = ++events().recorded;
   if (!events().late) events().over = events().recorded.load();
   return cudaSuccess;
