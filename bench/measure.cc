@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <random>
+
+#include "bench/slowest.h"
 
 namespace flux::bench {
 
@@ -32,21 +33,11 @@ std::map<std::string, Times> measure(World& world, std::vector<Method> const& me
       tick();
     }
   }
+  mine = slowest(world, mine);
   std::map<std::string, Times> result;
   for (size_t i = 0; i < methods.size(); ++i) {
-    auto const all = world.all_gather({reinterpret_cast<char const*>(mine[i].data()), mine[i].size() * sizeof(double)});
-    Times times;
-    for (size_t round = 0; round < mine[i].size(); ++round) {
-      double slowest = 0;
-      for (auto const& bytes : all) {
-        double us = 0;
-        std::memcpy(&us, bytes.data() + round * sizeof us, sizeof us);
-        slowest = std::max(slowest, us);
-      }
-      times.us.push_back(slowest);
-    }
-    std::sort(times.us.begin(), times.us.end());
-    result[methods[i].name] = std::move(times);
+    std::sort(mine[i].begin(), mine[i].end());
+    result[methods[i].name].us = std::move(mine[i]);
   }
   return result;
 }

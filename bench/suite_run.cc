@@ -7,7 +7,7 @@
 namespace flux::bench {
 
 bool run_units(std::string const& title, std::vector<Unit> const& units, GrowingResult& results,
-               std::function<bool()> const& stop) {
+               std::function<bool()> const& stop, std::function<void(int)> const& tell) {
   std::vector<Unit const*> left;
   for (Unit const& unit : units)
     if (!results.has(unit.problem)) left.push_back(&unit);
@@ -16,11 +16,20 @@ bool run_units(std::string const& title, std::vector<Unit> const& units, Growing
   for (Unit const* unit : left) all += weight(*unit);
   Progress progress(title, all);  // of what is left: what an earlier run measured took none of this one's time
   for (Unit const* unit : left) {
-    if (stop()) return false;
+    if (stop()) {
+      tell(kNoUnit);
+      return false;
+    }
+    tell(static_cast<int>(unit - units.data()));
     results.add(unit->measure());
     progress.advance(weight(*unit));
   }
+  tell(kNoUnit);
   return true;
+}
+
+void follow_units(std::vector<Unit> const& units, std::function<int()> const& told) {
+  for (int unit = told(); unit != kNoUnit; unit = told()) units.at(static_cast<size_t>(unit)).measure();
 }
 
 }  // namespace flux::bench

@@ -10,7 +10,13 @@
 namespace flux::bench {
 
 /// Measures each unit that the file does not have yet. `stop` is asked before each; returns whether all are measured.
-bool run_units(std::string const& title, std::vector<Unit> const& units, GrowingResult& results,
-               std::function<bool()> const& stop);
+/// `tell`: which unit is measured now, kNoUnit behind the last, for those who measure with us.
+inline constexpr int kNoUnit = -1;
+bool run_units(
+    std::string const& title, std::vector<Unit> const& units, GrowingResult& results, std::function<bool()> const& stop,
+    std::function<void(int unit)> const& tell = [](int) {});
+
+/// What they do: measure each unit that they are told, until there is none.
+void follow_units(std::vector<Unit> const& units, std::function<int()> const& told);
 
 }  // namespace flux::bench

@@ -109,22 +109,58 @@ std::filesystem::path place_of(BenchOptions const& o) {
   return o.out;
 }
 
+/// `world` as it was said, or empty.
+int bench_in(std::string const& world, BenchOptions const& o) {
+  bool const on_gpus = is_gpu_suite(o.suite), alone = o.suite == "gemm" || o.suite == "host";
+  if (alone && (world == "processes" || world == "mirror"))
+    throw Error(ErrorKind::kInvalid, fmt::format("--suite {} has no --world {}; those are for operators on GPUs, as "
+                                                 "--suite core",
+                                                 o.suite, world));
+  if (on_gpus && world == "threads")
+    throw Error(ErrorKind::kInvalid, fmt::format("--suite {} runs on GPUs: --world mirror or processes", o.suite));
+  if (world == "processes" && !o.mirror.empty())
+    throw Error(ErrorKind::kInvalid, "--mirror plays the ranks that --world processes has; give one of the two");
+  if (world == "processes") return bench_processes(o);
+  if (world == "mirror" || !o.mirror.empty() || on_gpus) return bench_mirrored(o);
+  return o.suite == "gemm" ? bench_gemms(o) : bench_host(o);
+}
+
 }  // namespace
 
 std::filesystem::path BenchOptions::workload_file() const {
   return workloads.empty() ? bench::workload_file() : std::filesystem::path(workloads);
 }
 
+namespace {
+
+/// Rank 0 says which unit comes next: it knows which its file has.
+int follow(World& world, std::vector<bench::Unit> const& units) {
+  bench::follow_units(units, [&] { return std::stoi(world.all_gather({})[0]); });
+  return kOk;
+}
+
+}  // namespace
+
+bool shares_a_gpu(World const& world) {
+  return std::ranges::any_of(world.links(), [](LinkProof const& link) { return link.way == "same GPU"; });
+}
+
 int run_suite(BenchOptions const& o, std::vector<bench::Unit> const& units, MachineFacts const& machine,
-              std::string const& pci_bus_id, std::function<double(ResultRow const&)> const& tolerated) {
+              std::string const& pci_bus_id, std::function<double(ResultRow const&)> const& tolerated, World* world) {
+  if (world && world->rank() != 0) return follow(*world, units);
+  bool const counts = !world || !shares_a_gpu(*world);
   ResultFile head;
   head.suite = o.suite, head.date = utc_now(), head.commit = commit(), head.machine = machine;
   head.command = fmt::format("{}", fmt::join(command_line(), " "));
   auto const sensors = [&] { return pci_bus_id.empty() ? std::nullopt : bench::read_sensors(pci_bus_id); };
   head.before = sensors();
-  GrowingResult results(place_of(o), head);
+  GrowingResult results(counts ? place_of(o) : "", head);
   std::signal(SIGINT, note_interrupt);
-  bool const whole = bench::run_units(o.suite, units, results, [] { return interrupted != 0; });
+  auto const tell = [&](int unit) {
+    if (world) world->all_gather(std::to_string(unit));
+  };
+  bool const whole = bench::run_units(
+      o.suite, units, results, [] { return interrupted != 0; }, tell);
   std::signal(SIGINT, SIG_DFL);
   results.close(sensors());
   if (!whole && results.file().rows.empty()) {
@@ -134,11 +170,15 @@ int run_suite(BenchOptions const& o, std::vector<bench::Unit> const& units, Mach
   if (o.common.json)
     fmt::print("{}\n", to_json(results.file()));
   else
-    fmt::print("{}\nresults: {}\n", to_table(results.file()), results.path().string());
-  if (!whole) {
+    fmt::print("{}\n{}\n", to_table(results.file()),
+               counts ? "results: " + results.path().string() : "there is no result file");
+  if (!counts)
+    fmt::print(stderr,
+               "flux: ranks shared a GPU, which served them in turn: outputs were checked, times mean nothing\n");
+  if (!whole && counts) {
     fmt::print(stderr, "flux: stopped; the same command with --resume {} goes on\n", results.path().string());
-    return kInterrupted;
   }
+  if (!whole) return kInterrupted;
   bool const right = std::ranges::all_of(
       results.file().rows, [&](ResultRow const& row) { return !row.error || *row.error <= tolerated(row); });
   if (!right) fmt::print(stderr, "flux: at least one output was wrong; see the column of errors\n");
@@ -150,28 +190,33 @@ void add_bench(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("bench", "Times a suite of workloads, fused and not, and writes a result file");
   command
-      ->add_option(
-          "--suite", o->suite,
-          "`host`: operators on this machine's cores; `gemm`: per-rank GEMMs on a GPU; `core`, `extended`, "
-          "`edge`, `decode`, `ablation`: operators on a GPU, see --mirror; or a tier of your own workload file")
+      ->add_option("--suite", o->suite,
+                   "`host`: operators on this machine's cores; `gemm`: per-rank GEMMs on a GPU; `core`, `extended`, "
+                   "`edge`, `decode`, `ablation`: operators on GPUs, see --world; or a tier of your own workload file")
       ->capture_default_str();
   command->add_option("--workloads", o->workloads, "A workload file instead of the one that ships with FLUX");
   command->add_option("--only", o->only, "Only workloads whose name contains this");
   command->add_option("--tier", o->tier, "Suite gemm: this tier of the workload file instead of core and extended");
   command->add_option("--cublaslt", o->cublaslt, "On GPUs: libcublasLt, where the loader does not find it");
   command
-      ->add_option("--mirror", o->mirror,
-                   "Operators run on one GPU as one rank of --tp; the others' memory is played by pinned host memory "
-                   "(`pcie`, what is taken if nothing is said) or the same GPU (`device`)")
+      ->add_option(
+          "--mirror", o->mirror,
+          "In --world mirror: what plays the other ranks' memory, pinned host memory (`pcie`, what is taken if "
+          "nothing is said) or the same GPU (`device`)")
       ->check(CLI::IsMember({"pcie", "device"}));
-  command->add_option("--tp", o->tp, "With --mirror: ranks")->check(CLI::Range(2, 16))->capture_default_str();
-  command->add_option("--least-m", o->least_m, "With --mirror: only workloads of at least so many rows");
-  command->add_option("--most-m", o->most_m, "With --mirror: only workloads of at most so many rows");
-  command->add_option("--timing", o->timing, "With --mirror: calls replayed as a `graph`, or enqueued (`eager`)")
+  command
+      ->add_option("--tp,--ranks", o->tp,
+                   "Operators on GPUs: ranks, and only workloads of so many; if nothing is said 8 in a mirror, and as "
+                   "many processes as there are GPUs")
+      ->check(CLI::Range(2, 16));
+  command->add_option("--least-m", o->least_m, "Operators on GPUs: only workloads of at least so many rows");
+  command->add_option("--most-m", o->most_m, "Operators on GPUs: only workloads of at most so many rows");
+  command->add_option("--timing", o->timing, "Operators on GPUs: calls replayed as a `graph`, or enqueued (`eager`)")
       ->check(CLI::IsMember({"graph", "eager"}));
-  command->add_flag("--cold", o->cold,
-                    "With --mirror: also with weights that are not in the L2, rotated over more than twice its size");
-  command->add_option("--variant", o->variant, "With --mirror: a name for what --plan forces, kept in the rows");
+  command->add_flag(
+      "--cold", o->cold,
+      "Operators on GPUs: also with weights that are not in the L2, rotated over more than twice its size");
+  command->add_option("--variant", o->variant, "Operators on GPUs: a name for what --plan forces, kept in the rows");
   command
       ->add_option("-o,--out", o->out,
                    "Folder of the result file, or a name that ends in .json; a file that is there is gone on with")
@@ -179,16 +224,22 @@ void add_bench(CLI::App& app, Action& action) {
   command->add_option(
       "--resume", o->resume,
       "Goes on with the file that a stopped run of the same command left; it holds whole problems only");
-  o->common.add_to(*command);
+  WorldChoice& world = o->common.world;
+  world.kind_option =
+      command
+          ->add_option(
+              "--world", world.kind,
+              "`threads`: operators on this machine's cores. `mirror`: on one GPU as one rank of --tp, what GPU "
+              "suites take if nothing is said. `processes`: a rank a GPU; ranks that share one are checked, and "
+              "not recorded")
+          ->check(CLI::IsMember({"threads", "mirror", "processes"}));
+  world.limit_seconds = 120;  // a problem is set up in less
+  world.add_limits_to(*command), o->common.add_measuring_to(*command);
   command->callback([o, &action] {
     action = [o] {
-      if (o->common.world.kind != "threads")
-        throw Error(ErrorKind::kUnsupported,
-                    "flux bench measures the host engine in --world threads; processes are for flux run");
       if (o->common.samples < 1) throw Error(ErrorKind::kInvalid, "--samples is 0; a benchmark needs at least 1");
       place_of(*o);
-      if (!o->mirror.empty() || is_gpu_suite(o->suite)) return bench_mirrored(*o);
-      return o->suite == "gemm" ? bench_gemms(*o) : bench_host(*o);
+      return bench_in(o->common.world.kind_option->count() > 0 ? o->common.world.kind : "", *o);
     };
   });
 }

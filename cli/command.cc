@@ -20,6 +20,10 @@ void WorldChoice::add_to(CLI::App& app) {
                     ->check(CLI::IsMember({"threads", "processes"}))
                     ->capture_default_str();
   app.add_option("--ranks", ranks, "World size")->check(CLI::Range(1, 16))->capture_default_str();
+  add_limits_to(app);
+}
+
+void WorldChoice::add_limits_to(CLI::App& app) {
   app.add_option(
          "--link-gbps", link_gbps,
          "Rate of the declared link in 10^9 bytes/s and rank; 0: none; default: communication takes half of the "
@@ -112,6 +116,10 @@ int WorldChoice::run(std::function<int(World&)> const& body, bool on_gpu) const 
 
 void Common::add_to(CLI::App& app) {
   world.add_to(app);
+  add_measuring_to(app);
+}
+
+void Common::add_measuring_to(CLI::App& app) {
   app.add_option("--plan", plan_line, "Choices as KEY=VALUE words, e.g. 'tile=128x256 route=stage'");
   app.add_option("--samples", samples, "Timed rounds of each method; 0: only check the result")
       ->check(CLI::Range(0, 10000))

@@ -54,6 +54,8 @@ struct WorldChoice {
   CLI::Option const* kind_option = nullptr;
 
   void add_to(CLI::App& app);
+  /// Those of its options that choose no ranks: a declared link and the limit.
+  void add_limits_to(CLI::App& app);
   /// The options --gpu and --host, of verbs that have the choice.
   void add_gpu_to(CLI::App& app);
   /// Where ranks run: on GPUs if they are forced or there are some, unless `only_host` says what GPUs cannot do. Throws
@@ -76,6 +78,8 @@ struct Common {
   bool json = false;
 
   void add_to(CLI::App& app);
+  /// All but those that choose the ranks.
+  void add_measuring_to(CLI::App& app);
   Plan plan() const;
 };
 

@@ -64,6 +64,9 @@ endif()
 foreach(room IN LISTS rooms)
   flux_add_test_room(${room} flux)
 endforeach()
+if(TARGET test_bench)
+  target_link_libraries(test_bench PRIVATE flux_bench)
+endif()
 
 # Worlds of processes on GPUs and their operators, where a GPU is played by memory of the host: it stands in for the
 # CUDA runtime and for our kernels.
@@ -80,9 +83,9 @@ if(FLUX_CUDA_FOUND)
   target_compile_options(flux_on_fake_gpu PRIVATE ${flux_light})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/test/gpu/fake/*.cc)
   add_executable(test_fake_gpu ${sources} test/gpu/scenario_list.cc test/op/scenario.cc test/world/main.cc
-                 test/world/program.cc)
+                 test/world/program.cc bench/gemm/exchange.cc)
   set_target_properties(test_fake_gpu PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test)
-  target_include_directories(test_fake_gpu PRIVATE test)
+  target_include_directories(test_fake_gpu PRIVATE test ${PROJECT_SOURCE_DIR})
   target_link_libraries(test_fake_gpu PRIVATE flux_on_fake_gpu GTest::gtest Eigen3::Eigen fmt::fmt
                         nlohmann_json::nlohmann_json)
   target_compile_options(test_fake_gpu PRIVATE ${flux_light})

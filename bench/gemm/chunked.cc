@@ -42,24 +42,18 @@ void Chunked::gather(void const* weight, Tensor const& out, Stream stream) {
   Shards const& shards = e.shards();
   auto out_at = [&](int shard) { return static_cast<char*>(out.data) + shards.begin(shard) * p_.rank_n() * 2; };
   Call const call = e.begin(stream);
-  e.in.fork(stream), e.out.fork(stream);
-  for (int i = 1; i < shards.ranks; ++i) {
-    Transfer const going = e.going(call, i);
-    e.out.enqueue({&going, 1});
-  }
+  e.fork(stream);
+  for (int i = 1; i < shards.ranks; ++i) e.send(call, i);
   multiply(e.rank(), x_.data, weight, out_at(e.rank()));
   for (int i = 1; i < shards.ranks; ++i) {
-    Transfer const coming = e.coming(call, i);
-    e.in.enqueue({&coming, 1});
-    e.in.join(stream);
-    multiply(e.source(i), coming.to, weight, out_at(e.source(i)));
+    int const source = e.source(i);
+    e.await(call, i, stream);
+    multiply(source, e.rows() + shards.begin(source) * p_.rank_k() * 2, weight, out_at(source));
   }
-  e.out.join(stream);
-  e.finish(call, stream);
+  e.finish(call, {}, stream);
 }
 
-// A piece goes to its owner while the next one is multiplied; a peer's for us leaves when ours at the same distance
-// does.
+// A piece goes to its owner while the next one is multiplied.
 void Chunked::scatter(void const* weight, Tensor const& out, Stream stream) {
   Exchange& e = exchange_;
   Shards const& shards = e.shards();
@@ -70,14 +64,11 @@ void Chunked::scatter(void const* weight, Tensor const& out, Stream stream) {
   Call const call = e.begin(stream);
   for (int i = 1; i < shards.ranks; ++i) {
     piece(e.owner(i));
-    Transfer const going = e.going(call, i), coming = e.coming(call, i);
-    e.out.fork(stream), e.in.fork(stream);
-    e.out.enqueue({&going, 1}), e.in.enqueue({&coming, 1});
+    e.fork(stream);
+    e.send(call, i);
   }
   piece(e.rank());
-  e.in.join(stream), e.out.join(stream);
-  e.sum(out, stream);
-  e.finish(call, stream);
+  e.finish(call, out, stream);
 }
 
 }  // namespace flux::bench

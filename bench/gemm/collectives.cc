@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "bench/gemm/graph_timing.h"
 #include "op/gpu/partial_sums.h"
 
 namespace flux::bench {
@@ -35,32 +36,69 @@ Collectives::~Collectives() = default;
 void Collectives::add(std::string name, Exchange& exchange, Exchange::By by, Tensor const& out) {
   void* const partials = exchange.gathers() ? nullptr : exchange.rows();
   auto run = [&exchange, by, out](Stream stream) { exchange.run(by, out, stream); };
-  ways_.push_back({std::move(name), run, partials, exchange.sent_bytes()});
+  void const* const result = exchange.gathers() ? exchange.rows() : out.data;
+  ways_.push_back({std::move(name), run, partials, result, exchange.sent_bytes()});
 }
 
-Collectives::Collectives(World& world, Subject const& subject)
-    : exchange_(std::make_unique<Exchange>(world, subject.p, subject.own_x())) {
+void Collectives::add_two_shots(World& world, GemmProblem half) {
+  half.op = "gemm_rs";
+  scattered_ = std::make_unique<Exchange>(world, half);
+  half.op = "ag_gemm", half.k = half.n;
+  gathered_ = std::make_unique<Exchange>(world, half);
+  int64_t const own = gathered_->shards().size(world.rank());
+  Tensor const sums = matrix(gathered_->own_rows(), half.dtype, own, half.n);
+  int64_t const sent = scattered_->sent_bytes() + gathered_->sent_bytes();
+  using By = Exchange::By;
+  for (auto const& [name, by] : {std::pair{"two shots by copies", By::kCopies}, {"two shots by a kernel", By::kKernel}})
+    ways_.push_back({name,
+                     [this, sums, by = by](Stream stream) {
+                       scattered_->run(by, sums, stream);
+                       gathered_->run(by, {}, stream);
+                     },
+                     scattered_->rows(), gathered_->rows(), sent});
+}
+
+// Our own rows lie in place, as NCCL has it best. The first call makes its connections.
+void Collectives::add_nccl(Nccl& nccl, Subject const& subject) {
+  GemmProblem const& p = subject.p;
+  Shards const rows{p.m, p.tp, 1};
+  int64_t const columns = subject.gathers() ? p.k : p.n, row_bytes = columns * 2;
+  at_nccl_ = std::make_unique<Buffer>(p.m * row_bytes);
+  auto* const all = static_cast<std::byte*>(at_nccl_->data());
+  auto* const out = static_cast<std::byte*>(subject.own_out().data);
+  must(cudaMemset(all, 0, at_nccl_->bytes()));
+  int64_t sent = p.m * row_bytes * (p.tp - 1) / p.tp;
+  std::function<void(Stream)> run;
+  if (subject.gathers()) {
+    must(cudaMemcpy(all + subject.own.begin * row_bytes, subject.own_x().data, subject.own_x().bytes(),
+                    cudaMemcpyDeviceToDevice));
+    run = [=, &nccl](Stream stream) { nccl.all_gather(all, rows, row_bytes, stream); };
+  } else if (p.op == "gemm_rs") {
+    run = [=, &nccl, dtype = p.dtype](Stream stream) { nccl.reduce_scatter(all, out, rows, columns, dtype, stream); };
+  } else {
+    sent *= 2;  // each way of a reduce-scatter and an all-gather; NCCL chooses
+    run = [=, &nccl, dtype = p.dtype](Stream stream) {
+      nccl.all_reduce(all, out, rows.total * columns, dtype, stream);
+    };
+  }
+  must(cudaDeviceSynchronize());
+  run(capture_stream());
+  must(cudaStreamSynchronize(capture_stream()));
+  nccl_ = static_cast<int>(ways_.size());
+  void const* const result = subject.gathers() ? all : out;
+  ways_.push_back({"nccl", run, subject.gathers() ? nullptr : all, result, sent});
+}
+
+Collectives::Collectives(World& world, Subject const& subject, Nccl* nccl)
+    : exchange_(std::make_unique<Exchange>(world, subject.p, subject.gathers() ? subject.own_x() : Tensor{})) {
   GemmProblem const& p = subject.p;
   Tensor const out = subject.own_out();
   using By = Exchange::By;
   if (p.op == "gemm_ar") {
     add("one shot by copies", *exchange_, By::kCopies, out);
     add("one shot by a kernel", *exchange_, By::kKernel, out);
-    GemmProblem half = p;
-    half.op = "gemm_rs";
-    sums_ = std::make_unique<Buffer>(std::max<int64_t>(subject.own.size, 1) * p.n * 2);
-    Tensor const sums = matrix(sums_->data(), p.dtype, subject.own.size, p.n);
-    scattered_ = std::make_unique<Exchange>(world, half, Tensor{});
-    half.op = "ag_gemm", half.k = p.n;
-    gathered_ = std::make_unique<Exchange>(world, half, sums);
-    for (auto const& [name, by] :
-         {std::pair{"two shots by copies", By::kCopies}, {"two shots by a kernel", By::kKernel}})
-      ways_.push_back({name,
-                       [this, sums, by = by](Stream stream) {
-                         scattered_->run(by, sums, stream);
-                         gathered_->run(by, {}, stream);
-                       },
-                       scattered_->rows(), scattered_->sent_bytes() + gathered_->sent_bytes()});
+    add_two_shots(world, p);
+    if (nccl) add_nccl(*nccl, subject);
     return;
   }
   if (subject.gathers()) {
@@ -68,15 +106,16 @@ Collectives::Collectives(World& world, Subject const& subject)
     auto run = [this, &subject](Stream stream) {
       gather_->run(subject.p.m, subject.own_x(), std::span<Linear const>{}, {}, stream);
     };
-    ways_.push_back({"flux", run, nullptr, exchange_->sent_bytes()});
+    ways_.push_back({"flux", run, nullptr, nullptr, exchange_->sent_bytes()});
   } else {
     scatter_ = std::make_unique<ScatterAlone>(world, p.m, p.n, p.dtype);
     auto run = [this, out](Stream stream) { scatter_->run(out, stream); };
-    ways_.push_back({"flux", run, scatter_->partials(), exchange_->sent_bytes()});
+    ways_.push_back({"flux", run, scatter_->partials(), out.data, exchange_->sent_bytes()});
   }
   add("copies", *exchange_, By::kCopies, out);
   add("halves", *exchange_, By::kHalves, out);
   add("a kernel", *exchange_, By::kKernel, out);
+  if (nccl) add_nccl(*nccl, subject);
 }
 
 }  // namespace flux::bench

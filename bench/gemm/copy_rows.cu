@@ -26,7 +26,17 @@ __global__ void __launch_bounds__(kThreads) copy(__grid_constant__ CopiesBothWay
   }
 }
 
+// Who comes after in the stream sees the abort word, if the wait failed.
+__global__ void wait_for_word(Word const* word, Word goal, __grid_constant__ Watch const watch, int source) {
+  await(word, goal, watch, Awaited::kRows, source, 0);
+}
+
 }  // namespace
+
+void wait_for_rows(Word const* word, Word goal, Watch const& watch, int source, CUstream_st* stream) {
+  wait_for_word<<<1, 1, 0, stream>>>(word, goal, watch, source);
+  must(cudaGetLastError());
+}
 
 void copy_rows(CopiesBothWays const& copies, CUstream_st* stream) {
   copy<<<kBlocks, kThreads, 0, stream>>>(copies);

@@ -24,4 +24,7 @@ struct CopiesBothWays {
 /// All of them at once, each way by blocks of its own.
 void copy_rows(CopiesBothWays const& copies, CUstream_st* stream);
 
+/// What comes behind this on the stream may read the rows that `source` sent before it set the word to `goal`.
+void wait_for_rows(Word const* word, Word goal, Watch const& watch, int source, CUstream_st* stream);
+
 }  // namespace flux::bench

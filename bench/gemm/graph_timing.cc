@@ -13,7 +13,9 @@ CUstream_st* capture_stream() {
   return stream;
 }
 
-void measure_graphs(std::vector<GpuMethod>& methods, int rounds, int repeat, std::mt19937& random, Turns const& turns) {
+void measure_graphs(std::vector<GpuMethod>& methods, int rounds, int repeat, std::mt19937& random, Turns const& turns,
+                    Lockstep* ranks) {
+  constexpr int64_t kLaunchNs = 100'000;  // longer than the host needs to launch a graph
   cudaStream_t const stream = capture_stream();
   std::vector<cudaGraphExec_t> graphs;  // [method][turn]
   for (GpuMethod const& method : methods)
@@ -29,8 +31,11 @@ void measure_graphs(std::vector<GpuMethod>& methods, int rounds, int repeat, std
   turns.take(0);
   int turn = 0;
   time_rounds(
-      methods, 2, rounds, repeat, stream, random, [](size_t) {},
-      [&](size_t i) { must(cudaGraphLaunch(graphs[i * turns.count + turn++ % turns.count], stream)); });
+      methods, 2, rounds, repeat, stream, random,
+      [&](size_t) {
+        if (ranks) hold(kLaunchNs, stream);  // nobody's launch is late at the meeting
+      },
+      [&](size_t i) { must(cudaGraphLaunch(graphs[i * turns.count + turn++ % turns.count], stream)); }, ranks);
   for (cudaGraphExec_t graph : graphs) must(cudaGraphExecDestroy(graph));
 }
 

@@ -14,6 +14,6 @@ CUstream_st* capture_stream();
 
 /// As measure(), each method a graph of `repeat` runs; where there are turns, a graph for each.
 void measure_graphs(std::vector<GpuMethod>& methods, int rounds, int repeat, std::mt19937& random,
-                    Turns const& turns = {});
+                    Turns const& turns = {}, Lockstep* ranks = nullptr);
 
 }  // namespace flux::bench

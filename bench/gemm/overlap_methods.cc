@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "bench/gemm/graph_timing.h"
+#include "bench/slowest.h"
 #include "op/gpu/tiles.h"
 
 namespace flux::bench {
@@ -24,21 +25,24 @@ OverlapMethods::OverlapMethods(GemmProblem const& p, OverlapSuite const& options
                                std::mt19937& random)
     : options_(options),
       stream_(capture_stream()),
-      world_(World::mirror(rank_of(p), p.tp, options.partner, {{}, 10, 20})),
-      subject_(*world_, p, options.cold ? weights_beyond_cache(p.rank_n() * p.rank_k() * 2) : 1),
-      collectives_(*world_, subject_) {
+      mirror_(options.world ? nullptr : World::mirror(rank_of(p), p.tp, options.partner, {{}, 10, 20})),
+      world_(options.world ? *options.world : *mirror_),
+      ranks_(options.world ? std::make_unique<Lockstep>(world_) : nullptr),
+      subject_(world_, p, options.cold ? weights_beyond_cache(p.rank_n() * p.rank_k() * 2) : 1),
+      collectives_(world_, subject_, options.nccl) {
   add_fused(options.plan, options.variant);
   for (std::string const& line : p.plans) try_fused(line);
   choose_baselines(cublas, random);
   add_alone();
   if (options.budget) add_kernel_alone();
   add_rows();
+  keep_largest_errors();
 }
 
 void OverlapMethods::add_fused(Plan const& plan, std::string const& variant) {
   fused_.push_back(subject_.make(plan, variant));
   errors_.push_back(subject_.error(fused_.back(), options_.checked_rows));
-  world_->check();
+  world_.check();
 }
 
 void OverlapMethods::try_fused(std::string const& line) {
@@ -55,9 +59,10 @@ void OverlapMethods::choose_baselines(CublasLt& cublas, std::mt19937& random) {
   GemmProblem bare = problem();
   bare.epilogue = "none";
   gemms_ = cublas.fastest(bare, subject_.x_all.data(), subject_.weight(), subject_.product().data, 2, random, stream_);
+  if (ranks_) gemms_.resize(ranks_->least(gemms_.size()));  // each rank its own best, as many on all
   std::vector<GpuMethod> trials;
   for (Collective const& way : collectives_.ways()) trials.push_back({way.name, [&] { way.run(stream_); }, {}});
-  measure_graphs(trials, bare.m < 4096 ? 7 : 3, 1, random);
+  measure_graphs(trials, bare.m < 4096 ? 7 : 3, 1, random, {}, ranks_.get());
   for (size_t i = 1; i < trials.size(); ++i)
     if (trials[i].quantile(0.5) < trials[used_].quantile(0.5)) used_ = i;
   if (bare.op == "gemm_ar") return;
@@ -80,7 +85,7 @@ void OverlapMethods::add_alone() {
 // Our GEMM in the tiles that the operator takes, plain, and fused with nothing to wait for.
 void OverlapMethods::add_kernel_alone() {
   GemmProblem const& p = problem();
-  Gpu const& gpu = *world_->team().gpu();
+  Gpu const& gpu = *world_.team().gpu();
   Plan const& plan = fused().plan;
   Carried const what = subject_.gathers() ? Carried::kRows : Carried::kPartials;
   int64_t const at_once = rows_at_once(plan, what, p.m, p.tp, (subject_.gathers() ? p.k : p.n) * 2, gpu.across_pcie());
@@ -94,13 +99,14 @@ void OverlapMethods::add_kernel_alone() {
 }
 
 void OverlapMethods::add_rows() {
-  auto const collective = [this] { collectives_.ways()[used_].run(stream_); };
-  if (options_.decodes()) add({Label::kRow}, "comm", collective);
-  add({Label::kRow}, "none", [this, collective] {
-    if (subject_.gathers()) collective();
-    multiply(subject_.gathers() ? subject_.product().data : collectives_.ways()[used_].partials);
-    if (!subject_.gathers()) collective();
-  });
+  if (options_.decodes()) add({Label::kRow}, "comm", [this] { collectives_.ways()[used_].run(stream_); });
+  if (ranks_)
+    for (size_t way = 0; way < collectives_.ways().size(); ++way) none_error_.push_back(error_of_none(way));
+  none_ = methods.size();
+  add({Label::kRow}, "none", [this] { run_none(used_); });
+  use(used());
+  if (int const nccl = collectives_.nccl(); nccl >= 0)
+    add({Label::kRow, {}, {}, none_error_[nccl]}, "nccl", [this, nccl] { run_none(nccl); });
   // Both at once, neither waiting for the other: what the traffic costs the GEMM, and the GEMM the traffic. Not of a
   // reduce-scatter, whose slot sums wait on all processors.
   if (subject_.gathers())
@@ -116,11 +122,69 @@ void OverlapMethods::add_rows() {
         [this, i] { subject_.run(fused_[i], stream_); });
 }
 
+void OverlapMethods::use(size_t method) {
+  used_ = method - gemms_.size();
+  if (ranks_) labels[none_].error = none_error_[used_];
+}
+
+// The best GEMM and a collective, one after the other. What is multiplied is what the collective brought, where that is
+// to be had.
+void OverlapMethods::run_none(size_t way) {
+  Collective const& collective = collectives_.ways()[way];
+  if (!subject_.gathers()) {
+    multiply(collective.partials);
+    collective.run(stream_);
+    return;
+  }
+  collective.run(stream_);
+  void const* const x = collective.result ? collective.result : subject_.x_all.data();
+  gemms_[0].multiply(x, subject_.weight(), subject_.product().data);
+}
+
+double OverlapMethods::error_of_run(std::function<void()> const& run, void const* result, int64_t bytes) {
+  must(cudaMemset(const_cast<void*>(result), 0xff, bytes));
+  must(cudaDeviceSynchronize());
+  world_.barrier();  // others write into it
+  run();
+  must(cudaStreamSynchronize(stream_));
+  world_.check();
+  double const error = subject_.error_of_plain(result, options_.checked_rows);
+  world_.barrier();  // all of it is read
+  return error;
+}
+
+double OverlapMethods::error_of_none(size_t way) {
+  Tensor const rows = subject_.gathers() ? subject_.product() : subject_.own_out();
+  void const* const result = subject_.gathers() ? rows.data : collectives_.ways()[way].result;
+  return error_of_run([&] { run_none(way); }, result, rows.bytes());
+}
+
+// One wrong rank is enough. What is no number is as wrong as can be, and results hold numbers.
+void OverlapMethods::keep_largest_errors() {
+  constexpr double kMost = 1e9;
+  std::vector<std::vector<double>> all{{}};
+  auto each = [&](auto&& act) {
+    for (Label& label : labels)
+      if (label.error) act(*label.error);
+    for (double& error : none_error_) act(error);
+  };
+  each([&](double error) { all[0].push_back(error < kMost ? error : kMost); });
+  if (ranks_) all = slowest(world_, all);
+  size_t i = 0;
+  each([&](double& error) { error = all[0][i++]; });
+}
+
 void OverlapMethods::run_chunked() {
   chunked_->run(subject_.weight(), subject_.gathers() ? subject_.product() : subject_.own_out(), stream_);
 }
 
 double OverlapMethods::error_of_chunked() {
+  if (!ranks_) return error_of_chunked_in_mirror();
+  Tensor const result = subject_.gathers() ? subject_.product() : subject_.own_out();
+  return error_of_run([&] { run_chunked(); }, result.data, result.bytes());
+}
+
+double OverlapMethods::error_of_chunked_in_mirror() {
   Exchange& exchange = collectives_.exchange();
   Tensor const result = subject_.gathers() ? subject_.product() : subject_.own_out();
   Buffer zeros(result.bytes() + 16), rest(result.bytes() + 16);
@@ -135,10 +199,10 @@ double OverlapMethods::error_of_chunked() {
   } else {
     Tensor others = result;
     others.data = rest.data();
-    exchange.sum(others, stream_, static_cast<std::byte*>(zeros.data()));
+    exchange.sum_again(others, static_cast<std::byte*>(zeros.data()), stream_);
   }
   must(cudaStreamSynchronize(stream_));
-  world_->check();
+  world_.check();
   if (subject_.gathers()) return subject_.error_of_gathered(exchange.rows(), result.data, options_.checked_rows);
   return subject_.error_of_sum(result.data, rest.data(), options_.checked_rows);
 }

@@ -8,6 +8,7 @@
 
 #include "bench/gemm/chunked.h"
 #include "bench/gemm/collectives.h"
+#include "bench/gemm/lockstep.h"
 #include "bench/gemm/ours.h"
 #include "bench/gemm/overlap_suite.h"
 
@@ -33,12 +34,13 @@ class OverlapMethods {
   double median(size_t method) const { return methods[method].quantile(0.5); }
   /// The place of the collective that `none` goes by; and makes it go by the one at another place.
   size_t used() const { return gemms_.size() + used_; }
-  void use(size_t method) { used_ = method - gemms_.size(); }
+  void use(size_t method);
   Collective const& collective(size_t method) const { return collectives_.ways()[method - gemms_.size()]; }
 
   GemmProblem const& problem() const { return subject_.p; }
   Subject& subject() { return subject_; }
-  World& world() { return *world_; }
+  World& world() const { return world_; }
+  Lockstep* ranks() const { return ranks_.get(); }           ///< null in a mirror
   Subject::Fused const& fused() const { return fused_[0]; }  ///< the plan's own choice
 
  private:
@@ -50,18 +52,27 @@ class OverlapMethods {
   void add_kernel_alone();
   void add_rows();
   void multiply(void* out) const { gemms_[0].multiply(subject_.x_all.data(), subject_.weight(), out); }
+  void run_none(size_t way);
+  double error_of_none(size_t way);
   void run_chunked();
   double error_of_chunked();
+  double error_of_chunked_in_mirror();
+  /// What a method left, as real ranks see it: run once with poisoned outputs.
+  double error_of_run(std::function<void()> const& run, void const* result, int64_t bytes);
+  void keep_largest_errors();
 
   OverlapSuite const& options_;
   Stream const stream_;
-  std::unique_ptr<World> world_;
+  std::unique_ptr<World> mirror_;  // or the suite's real ranks
+  World& world_;
+  std::unique_ptr<Lockstep> ranks_;
   Subject subject_;
   Collectives collectives_;
   std::vector<Subject::Fused> fused_;
   std::vector<double> errors_;  // of each
   std::vector<CublasLt::Proposal> gemms_;
-  size_t used_ = 0;
+  size_t used_ = 0, none_ = 0;      // the collective of `none`, and where `none` stands
+  std::vector<double> none_error_;  // by each collective, of real ranks
   std::unique_ptr<Chunked> chunked_;
   std::unique_ptr<GemmBuffers> alone_;
   CopyStream beside_;

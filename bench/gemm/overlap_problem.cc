@@ -50,16 +50,16 @@ class OverlapProblem {
     if (setting.cache == "cold")
       turns = {all_.subject().weights(), [this](int weight) { all_.subject().turn(weight); }};
     if (setting.timing == "graph") {
-      measure_graphs(all_.methods, options_.rounds, 1, random_, turns);
+      measure_graphs(all_.methods, options_.rounds, 1, random_, turns, all_.ranks());
     } else {  // recorded calls take turns with the others, but are no graphs
       if (options_.budget) all_.methods.push_back({"flux", {}, {}, [this] { return record(); }}), lines_.clear();
-      measure(all_.methods, options_.rounds, 1, random_, capture_stream(), turns);
+      measure(all_.methods, options_.rounds, 1, random_, capture_stream(), turns, all_.ranks());
       if (options_.budget) recorded_ = std::move(all_.methods.back()), all_.methods.pop_back();
     }
     all_.world().check();
   }
 
-  double record() { return call_us(lines_.emplace_back(all_.subject().record(all_.fused()))); }
+  double record() { return call_us(lines_.emplace_back(all_.subject().record(all_.fused(), all_.ranks()))); }
 
   // Where the baseline's transfer is not among the best: once more, with what has been seen to be the fastest.
   void measure_well(Setting const& setting) {
@@ -83,8 +83,9 @@ class OverlapProblem {
     auto const none = std::ranges::find(all_.methods, "none", &GpuMethod::name);
     double const gemm_us = all_.median(all_.fastest(Label::kGemm)), none_us = none->quantile(0.5);
     ResultRow row = row_of(p(), method);
-    row.world = "mirror", row.link = options_.link();
-    row.duplex = true, row.incoming = "replay", row.timing = setting.timing, row.cache = setting.cache;
+    row.world = all_.world().kind(), row.link = options_.link();
+    if (!all_.ranks()) row.incoming = "replay";
+    row.duplex = true, row.timing = setting.timing, row.cache = setting.cache;
     row.gemm_us = gemm_us, row.gemm_by = "cublaslt";
     row.comm_us = all_.median(best), row.comm_by = all_.collective(best).name;
     row.link_gbps = 1e-3 * static_cast<double>(all_.collective(best).sent_bytes) / *row.comm_us;
@@ -122,8 +123,15 @@ class OverlapProblem {
 
   void draw_timeline() {
     if (options_.timeline.empty()) return;
-    Timeline line = all_.subject().record(all_.fused());
-    line.facts.emplace_back("world", fmt::format("mirror over {}, both ways", options_.link()));
+    Timeline line = all_.subject().record(all_.fused(), all_.ranks());
+    line.facts.emplace_back("world", fmt::format("{} over {}, both ways", all_.world().kind(), options_.link()));
+    if (all_.ranks()) {
+      auto const bytes = to_bytes(line);
+      line = {};
+      for (auto const& one : all_.world().all_gather({reinterpret_cast<char const*>(bytes.data()), bytes.size()}))
+        line.merge(timeline_from(std::as_bytes(std::span(one.data(), one.size()))));
+      if (all_.world().rank() != 0) return;
+    }
     std::filesystem::path const path = options_.timeline;
     write_trace(path.parent_path() / fmt::format("{}-{}-m{}.json", path.stem().string(), p().workload, p().m), line);
   }

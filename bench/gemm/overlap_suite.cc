@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "bench/gemm/overlap_problem.h"
@@ -22,6 +23,14 @@ double expected_us(GemmProblem const& p, OverlapSuite const& options) {
 }
 
 }  // namespace
+
+std::string OverlapSuite::link() const {
+  if (!world) return partner == Partner::kHost ? "pcie" : "device";
+  auto const goes = [&](std::string_view way) {
+    return std::ranges::any_of(world->links(), [&](LinkProof const& proof) { return proof.way == way; });
+  };
+  return goes("PCIe") ? "pcie" : goes("same GPU") ? "device" : "nvlink";  // the slowest of them
+}
 
 std::vector<Unit> overlap_suite(OverlapSuite const& options) {
   struct Shared {

@@ -4,7 +4,9 @@
 #include <cmath>
 
 #include "bench/gemm/graph_timing.h"
+#include "bench/gemm/lockstep.h"
 #include "bench/gemm/reference.h"
+#include "world/team.h"
 
 namespace flux::bench {
 namespace {
@@ -14,6 +16,10 @@ void set_bytes(Buffer const& buffer, int value) {
   must(cudaMemset(buffer.data(), value, buffer.bytes()));
   must(cudaDeviceSynchronize());
 }
+
+/// Of the random operands: ranks have their own, but for the rows of AG, which are parts of one matrix.
+enum class Operand : uint32_t { kX = 1, kWeight, kBias };
+uint32_t seed_of(Operand operand, int rank) { return static_cast<uint32_t>(operand) + 4 * static_cast<uint32_t>(rank); }
 
 bool same(void const* a, Tensor const& b) {
   std::vector<char> left(b.bytes()), right(b.bytes());
@@ -31,19 +37,21 @@ Subject::Subject(World& world, GemmProblem const& problem, int weights)
       bias(p.rank_n() * 2),
       out(p.m * p.columns() * 2),
       world_(world),
+      mirrored_(world.team().gpu()->mirrored()),
       product_(p.m * p.rank_n() * 2) {
-  fill_random(x_all.data(), p.dtype, p.m * p.rank_k(), 1);
-  fill_random(bias.data(), p.dtype, p.rank_n(), 3);
+  int const rank = world.rank();
+  fill_random(x_all.data(), p.dtype, p.m * p.rank_k(), seed_of(Operand::kX, gathers() ? 0 : rank));
+  fill_random(bias.data(), p.dtype, p.rank_n(), seed_of(Operand::kBias, rank));
   for (int i = 0; i < weights; ++i) {  // all the same, so that one check is good for all
     weights_.push_back(std::make_unique<Buffer>(p.rank_n() * p.rank_k() * 2));
-    fill_random(weights_.back()->data(), p.dtype, p.rank_n() * p.rank_k(), 2);
+    fill_random(weights_.back()->data(), p.dtype, p.rank_n() * p.rank_k(), seed_of(Operand::kWeight, rank));
   }
   must(cudaDeviceSynchronize());
 }
 
 Subject::Fused Subject::make(Plan plan, std::string variant) const {
   plan.buffers = 1;  // a replayed graph uses one anyway, and a mirror needs each W times
-  if (p.op == "gemm_ar") plan.shots = Shots::kOneShot;  // the one that a mirror can play
+  if (p.op == "gemm_ar" && mirrored_) plan.shots = Shots::kOneShot;  // the one that a mirror can play
   Fused fused{std::move(variant), plan, nullptr, nullptr, nullptr};
   GemmReduceScatter::Shape const sums{p.m, p.n, p.dtype, p.k, p.layout};
   if (p.op == "gemm_ar")
@@ -89,7 +97,7 @@ void Subject::run(Fused const& fused, Stream stream) const {
     sum(fused, x_all.data(), own_out(), stream);
 }
 
-Timeline Subject::record(Fused const& fused) const {
+Timeline Subject::record(Fused const& fused, Lockstep* ranks) const {
   constexpr int64_t kHoldNs = 6'000'000;  // longer than the host needs to enqueue a call
   auto keep = [&](Timeline* to) {
     if (fused.gather) fused.gather->record(to);
@@ -100,6 +108,7 @@ Timeline Subject::record(Fused const& fused) const {
   line.title = p.describe();
   line.facts = {{"plan", to_string(fused.plan)}};
   hold(kHoldNs, capture_stream());
+  if (ranks) ranks->meet(capture_stream());
   keep(&line);
   run(fused, capture_stream());
   keep(nullptr);
@@ -107,6 +116,51 @@ Timeline Subject::record(Fused const& fused) const {
 }
 
 double Subject::error(Fused const& fused, int rows) {
+  if (mirrored_) return error_in_mirror(fused, rows);
+  set_bytes(out, 0xff);
+  run(fused, capture_stream());
+  must(cudaStreamSynchronize(capture_stream()));
+  return error_among_ranks(p, own_out().data, rows);
+}
+
+double Subject::error_of_plain(void const* result, int rows) {
+  GemmProblem bare = p;
+  bare.epilogue = "none";
+  return error_among_ranks(bare, result, rows);
+}
+
+double Subject::error_among_ranks(GemmProblem const& with, void const* result, int rows) {
+  if (gathers()) {
+    void const* const added = with.epilogue == "none" ? nullptr : linear().bias.data;
+    return error_of(with, x_all.data(), weight(), added, result, rows);
+  }
+  GemmProblem mine = with;
+  if (p.op == "gemm_rs") mine.m = own.size;
+  if (mine.m == 0) return 0;  // fewer rows than ranks: nothing is ours
+  void const* const x = p.op == "gemm_rs" ? own_x().data : x_all.data();
+  return error_of(mine, x, weight(), nullptr, result, rows, nullptr, others(rows));
+}
+
+// Their operands are made here once more, a rank at a time: numbers of their seeds.
+double const* Subject::others(int rows) {
+  if (others_) return static_cast<double const*>(others_->data());
+  GemmProblem mine = p;
+  Part const summed = p.op == "gemm_rs" ? own : Part{0, p.m};
+  mine.m = summed.size;
+  others_ = std::make_unique<Buffer>(rows * p.columns() * static_cast<int64_t>(sizeof(double)));
+  set_bytes(*others_, 0);
+  Buffer x(summed.size * p.rank_k() * 2), theirs(p.rank_n() * p.rank_k() * 2);
+  for (int r = 0; r < p.tp; ++r) {
+    if (r == world_.rank()) continue;
+    fill_random(x.data(), p.dtype, summed.size * p.rank_k(), seed_of(Operand::kX, r), summed.begin * p.rank_k());
+    fill_random(theirs.data(), p.dtype, p.rank_n() * p.rank_k(), seed_of(Operand::kWeight, r));
+    add_products(mine, x.data(), theirs.data(), rows, static_cast<double*>(others_->data()));
+  }
+  must(cudaDeviceSynchronize());
+  return static_cast<double const*>(others_->data());
+}
+
+double Subject::error_in_mirror(Fused const& fused, int rows) {
   Stream const stream = capture_stream();
   set_bytes(out, 0xff);
   if (!fused.gather) {

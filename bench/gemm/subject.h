@@ -1,5 +1,6 @@
 #pragma once
-// One workload on one rank of a mirror: operands in GPU memory, the fused operator, and its check against fp64.
+// One workload on one rank, real or of a mirror: operands in GPU memory, the fused operator, and its check against
+// fp64.
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,6 +11,8 @@
 #include "trace/timeline.h"
 
 namespace flux::bench {
+
+class Lockstep;
 
 class Subject {
  public:
@@ -25,7 +28,7 @@ class Subject {
   /// `weights`: copies of the weight, which calls read in turn.
   Subject(World& world, GemmProblem const& problem, int weights = 1);
 
-  /// Throws Error where there is no such plan in a mirror. Collective.
+  /// Throws Error where there is no such plan in this world. Collective.
   Fused make(Plan plan, std::string variant) const;
 
   /// The copy of the weight that calls read from here on.
@@ -40,13 +43,17 @@ class Subject {
   bool gathers() const { return p.op == "ag_gemm"; }
 
   void run(Fused const& fused, Stream stream) const;
-  /// A call of the operator, recorded while the stream was held: no launch of the host is in it.
-  Timeline record(Fused const& fused) const;
+  /// A call of the operator, recorded while the stream was held: no launch of the host is in it. `ranks`: they meet
+  /// before it.
+  Timeline record(Fused const& fused, Lockstep* ranks) const;
 
-  /// ‖out − ref‖ / ‖ref‖. What came in is not ours to know: gathered rows are asked for, the sums of the others'
-  /// partials are what a call with zeros for x leaves.
+  /// ‖out − ref‖ / ‖ref‖. In a mirror what came in is not ours to know: gathered rows are asked for, the sums of the
+  /// others' partials are what a call with zeros for x leaves.
   double error(Fused const& fused, int rows);
-  /// The same of a result of own_out()'s shape (AG: of product()'s), given all rows of x, or the others' partials.
+  /// Of real ranks, whose operands all are known: of a result of own_out()'s shape (AG: of product()'s) without
+  /// epilogue.
+  double error_of_plain(void const* result, int rows);
+  /// In a mirror: of a result of own_out()'s shape (AG: of product()'s), given all rows of x, or the others' partials.
   double error_of_gathered(void const* x, void const* result, int rows) const;
   double error_of_sum(void const* result, void const* rest, int rows) const;
 
@@ -56,11 +63,16 @@ class Subject {
 
  private:
   Linear linear() const;
+  double error_in_mirror(Fused const& fused, int rows);
+  double error_among_ranks(GemmProblem const& with, void const* result, int rows);
+  double const* others(int rows);
   Tensor weight_tensor() const;
   void sum(Fused const& fused, void const* x, Tensor const& to, Stream stream) const;
 
   World& world_;
+  bool const mirrored_;
   Buffer product_;
+  std::unique_ptr<Buffer> others_;  // the other ranks' part of the reference's sums
   std::vector<std::unique_ptr<Buffer>> weights_;
   int turn_ = 0;
 };

@@ -10,6 +10,8 @@ struct CUstream_st;
 
 namespace flux::bench {
 
+class Lockstep;
+
 struct GpuMethod {
   std::string name;
   std::function<void()> run;           // enqueues on the stream that is timed
@@ -25,14 +27,15 @@ struct Turns {
 };
 
 /// `rounds` rounds after `warm_up` more, the methods in a new order in each. `hold(i)` is called before the clock
-/// starts, `run(i)` enqueues a sample of method i, `repeat` runs, on `stream`.
+/// starts, `run(i)` enqueues a sample of method i, `repeat` runs, on `stream`. `ranks`: who does the same beside us.
 void time_rounds(std::vector<GpuMethod>& methods, int warm_up, int rounds, int repeat, CUstream_st* stream,
-                 std::mt19937& random, std::function<void(size_t)> const& hold, std::function<void(size_t)> const& run);
+                 std::mt19937& random, std::function<void(size_t)> const& hold, std::function<void(size_t)> const& run,
+                 Lockstep* ranks = nullptr);
 
 /// `rounds` rounds, each method `repeat` times in a row within a sample, enqueued on `stream` while it is held: what
 /// the host needs to enqueue is not measured.
 void measure(std::vector<GpuMethod>& methods, int rounds, int repeat, std::mt19937& random,
-             CUstream_st* stream = nullptr, Turns const& turns = {});
+             CUstream_st* stream = nullptr, Turns const& turns = {}, Lockstep* ranks = nullptr);
 
 /// Keeps the stream from going on for so long.
 void hold(int64_t ns, CUstream_st* stream);

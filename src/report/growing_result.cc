@@ -87,6 +87,7 @@ void GrowingResult::close(std::optional<Sensors> const& after) {
 }
 
 void GrowingResult::write() {
+  if (to_.empty()) return;
   std::string const text = to_json(file_);
   if (std::filesystem::is_directory(to_)) to_ = free_result_path(to_, file_);
   write_file(to_, text);

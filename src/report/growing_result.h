@@ -19,8 +19,8 @@ std::string measured_command(std::string const& line);
 class GrowingResult {
  public:
   /// `head`: all but the rows. `to`: a folder, where the file gets a name of its own once there are rows; or a file,
-  /// which is gone on with where it exists already. Throws Error{kInvalid}, one sentence, for a file that is of another
-  /// machine, commit, suite or command.
+  /// which is gone on with where it exists already; empty: rows are kept here alone. Throws Error{kInvalid}, one
+  /// sentence, for a file that is of another machine, commit, suite or command.
   GrowingResult(std::filesystem::path to, ResultFile head);
 
   bool has(ResultRow const& problem) const;

@@ -44,6 +44,11 @@ class Gpu {
   virtual void settle(Stream stream) const = 0;
   /// What carries rows where ranks do not reach each other's memory; null: they do.
   virtual Nccl* nccl() const { return nullptr; }
+  /// Collective: NCCL beside links that work, for who compares with it; opened once. Throws the same Error on every
+  /// rank where it does not serve.
+  virtual Nccl& nccl_beside(Bootstrap&, double /*limit_seconds*/) {
+    throw Error(ErrorKind::kUnsupported, "NCCL is for ranks that are processes");
+  }
   /// How long NCCL has waited for a rank, and the end of that: called from the world's watcher.
   virtual double stalled_seconds() { return 0; }
   virtual void end() {}

@@ -188,7 +188,7 @@ void Team::watch_peers() {
 bool Team::look_at_peers(int round) {
   if (gpu_ && gpu_->stalled_seconds() > options_.limit_seconds) raise_abort(host_watch(0), kStalled);
   if (Word const verdict = load_acquire(&control(rank()).abort); verdict != 0) {
-    if (gpu_ && gpu_->nccl()) gpu_->end();
+    if (gpu_) gpu_->end();
     return false;
   }
   for (int lane = 0; lane < kLanes; ++lane)

@@ -1,8 +1,10 @@
 // flux run: operators on random data, as text, as JSON, as a timeline, on threads and on processes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include "cli/flux.h"
 #include "temporary_folder.h"
@@ -102,6 +104,12 @@ TEST(Run, BadInputGetsOneSentenceAndCodeTwo) {
                         {"bench --resume none.json", "no such file; --out names a new one"},
                         {"bench --out /nowhere/r.json", "cannot be written"},
                         {"bench --suite ablation --mirror wifi", "pcie"},
+                        {"bench --suite core --world wifi", "threads"},
+                        {"bench --suite core --world threads", "--world mirror or processes"},
+                        {"bench --suite gemm --world processes", "--suite gemm has no --world processes"},
+                        {"bench --suite host --world mirror", "--suite host has no --world mirror"},
+                        {"bench --suite core --world processes --mirror pcie", "give one of the two"},
+                        {"bench --suite core --ranks 17", "17"},
                         {"launch -n 2", "command"},
                         {"fly", "fly"}}) {
     auto const done = flux(c.arguments);
@@ -155,6 +163,53 @@ TEST(Run, HelpNamesEveryVerb) {
   EXPECT_EQ(done.code, 0);
   for (std::string verb : {"run", "bench", "doctor", "launch"})
     EXPECT_NE(done.text.find(verb), std::string::npos) << verb;
+}
+
+// On one GPU of compute capability 9.0: two ranks share it, every method is checked, nothing is recorded. Elsewhere,
+// one sentence of whoever started the ranks.
+TEST(Bench, RanksThatShareAGpuAreCheckedAndNotRecorded) {
+  TemporaryFolder folder;
+  std::ofstream(folder / "w.json") << R"({"workloads": [
+      {"name": "ag", "op": "ag_gemm", "n": 512, "k": 256, "m": [7, 256], "tp": [2], "dtype": ["bf16"], "tier": "mine",
+       "why": "a test", "weight": "[out,in]", "epilogue": "none", "plans": ["transport=pull", "path=ring"]},
+      {"name": "rs", "op": "gemm_rs", "n": 256, "k": 512, "m": [7, 256], "tp": [2], "dtype": ["bf16"], "tier": "mine",
+       "why": "a test", "weight": "[out,in]", "epilogue": "none", "plans": ["route=stage"]},
+      {"name": "ar", "op": "gemm_ar", "n": 256, "k": 512, "m": [7], "tp": [2], "dtype": ["bf16"], "tier": "mine",
+       "why": "a test", "weight": "[out,in]", "epilogue": "none"}]})";
+  std::string const there = (folder / "").string();
+  auto const done = flux("bench --suite mine --world processes --tp 2 --samples 1 --timing graph --json --workloads " +
+                         there + "w.json --out " + there);
+  if (!hopper()) {
+    EXPECT_EQ(done.code, 2) << done.text;
+    EXPECT_EQ(std::count(done.text.begin(), done.text.end(), '\n'), 1) << done.text;
+    return;
+  }
+  if (done.text.find("cuBLASLt was not found") != std::string::npos) GTEST_SKIP() << done.text;
+  int const gpus = static_cast<int>(flux("doctor --json").json()["gpus"].size());
+  ASSERT_EQ(done.code, 0) << done.text;
+  auto const begin = done.text.find('{');  // behind what is said on stderr
+  auto const json = nlohmann::json::parse(done.text.substr(begin, done.text.rfind('}') + 1 - begin));
+  std::map<std::string, int> methods;
+  for (auto const& row : json["rows"]) {
+    ++methods[row["method"]];
+    EXPECT_EQ(row["world"], "processes") << row;
+    EXPECT_EQ(row["tp"], 2) << row;
+    EXPECT_EQ(row["samples"], 1) << row;
+    EXPECT_TRUE(row["incoming"].is_null()) << row;
+    EXPECT_TRUE(row["duplex"].get<bool>()) << row;
+    if (row["method"] == "beside") continue;  // leaves nothing to check
+    EXPECT_LT(row["error"].get<double>(), 3e-3) << row;
+  }
+  EXPECT_EQ(methods["none"], 5);
+  EXPECT_EQ(methods["chunked"], 4);
+  EXPECT_EQ(methods["flux"], 5 + 4 + 2);
+  if (gpus > 1) return;
+  EXPECT_FALSE(methods.contains("nccl"));
+  EXPECT_NE(done.text.find("NCCL takes one rank a GPU"), std::string::npos) << done.text;
+  EXPECT_NE(done.text.find("times mean nothing"), std::string::npos) << done.text;
+  int files = 0;
+  for (auto const& entry : std::filesystem::directory_iterator(there)) files += entry.path().extension() == ".json";
+  EXPECT_EQ(files, 1);  // the workloads
 }
 
 TEST(Launch, StartsRanksAndPassesTheirExitCodeOn) {

@@ -19,7 +19,17 @@ namespace {
 struct UniqueId {  // ncclUniqueId
   char bytes[128];
 };
-constexpr int kBytes = 0;  // ncclInt8
+constexpr int kBytes = 0, kSum = 0;  // ncclInt8, ncclSum
+
+int number_type(DType dtype) {
+  switch (dtype) {
+    case DType::kF16: return 6;
+    case DType::kF32: return 7;
+    case DType::kF64: return 8;
+    case DType::kBF16: return 9;
+  }
+  return 0;
+}
 
 // What we use of NCCL 2, in the library's own types.
 struct Library {
@@ -32,6 +42,12 @@ struct Library {
   int (*group_end)() = nullptr;
   int (*send)(void const*, size_t, int, int, void*, cudaStream_t) = nullptr;
   int (*receive)(void*, size_t, int, int, void*, cudaStream_t) = nullptr;
+  int (*all_gather)(void const*, void*, size_t, int, void*, cudaStream_t) = nullptr;
+  int (*broadcast)(void const*, void*, size_t, int, int, void*, cudaStream_t) = nullptr;
+  int (*reduce_scatter)(void const*, void*, size_t, int, int, void*, cudaStream_t) = nullptr;
+  int (*reduce)(void const*, void*, size_t, int, int, int, void*, cudaStream_t) = nullptr;
+  int (*all_reduce)(void const*, void*, size_t, int, int, void*, cudaStream_t) = nullptr;
+  int (*get_version)(int*) = nullptr;
   char const* (*error_string)(int) = nullptr;
 
   Library() {
@@ -51,6 +67,8 @@ struct Library {
     find("ncclGetUniqueId", get_unique_id), find("ncclCommInitRank", init_rank), find("ncclCommAbort", abort);
     find("ncclCommDestroy", destroy), find("ncclGroupStart", group_start), find("ncclGroupEnd", group_end);
     find("ncclSend", send), find("ncclRecv", receive), find("ncclGetErrorString", error_string);
+    find("ncclAllGather", all_gather), find("ncclBroadcast", broadcast), find("ncclReduceScatter", reduce_scatter);
+    find("ncclReduce", reduce), find("ncclAllReduce", all_reduce), find("ncclGetVersion", get_version);
   }
 };
 
@@ -68,9 +86,15 @@ void check_nccl(int status, char const* what) {
 
 std::string no_nccl() { return nccl().missing; }
 
+std::string nccl_version() {
+  int version = 0;  // 22809 is 2.28.9
+  if (!no_nccl().empty() || nccl().get_version(&version) != 0) return {};
+  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
 std::shared_ptr<Nccl> Nccl::open(Bootstrap& bootstrap, int device, double limit_seconds) {
   std::shared_ptr<Nccl> mine(new Nccl);
-  mine->device_ = device;
+  mine->device_ = device, mine->rank_ = bootstrap.rank();
   UniqueId id{};
   together(bootstrap, limit_seconds, [&] {
     if (!no_nccl().empty()) throw Error(ErrorKind::kUnsupported, no_nccl());
@@ -109,7 +133,8 @@ Nccl::~Nccl() {
   if (communicator_ && !ended_) nccl().destroy(communicator_);
 }
 
-void Nccl::exchange(std::span<Piece const> sends, std::span<Piece const> receives, Stream stream) {
+template <class Act>
+void Nccl::enqueue(char const* what, Stream stream, Act&& act) {
   if (ended_) return;
   struct Enqueueing {
     std::atomic<bool>& flag;
@@ -117,23 +142,68 @@ void Nccl::exchange(std::span<Piece const> sends, std::span<Piece const> receive
   };
   enqueueing_ = true, since_ns_ = now_ns();
   Enqueueing const until_here{enqueueing_};
-  check_nccl(nccl().group_start(), "an exchange");
-  int status = 0;
-  for (Piece const& p : sends)
-    if (p.bytes > 0 && status == 0)
-      status = nccl().send(p.data, static_cast<size_t>(p.bytes), kBytes, p.peer, communicator_, stream);
-  for (Piece const& p : receives)
-    if (p.bytes > 0 && status == 0)
-      status = nccl().receive(p.data, static_cast<size_t>(p.bytes), kBytes, p.peer, communicator_, stream);
-  int const ended = nccl().group_end();
+  check_nccl(nccl().group_start(), what);
+  int const status = act(), ended = nccl().group_end();
   if (ended_) return;  // given up meanwhile: the world says why
-  check_nccl(status != 0 ? status : ended, "an exchange");
+  check_nccl(status != 0 ? status : ended, what);
   cudaStreamCaptureStatus captured;
   check_cuda(cudaStreamIsCapturing(stream, &captured), "whether a stream is captured");
   if (captured == cudaStreamCaptureStatusNone)
     check_cuda(cudaEventRecord(last_, stream), "marking an exchange's end");
   else
     since_ns_ = 0;
+}
+
+void Nccl::exchange(std::span<Piece const> sends, std::span<Piece const> receives, Stream stream) {
+  enqueue("an exchange", stream, [&] {
+    int status = 0;
+    for (Piece const& p : sends)
+      if (p.bytes > 0 && status == 0)
+        status = nccl().send(p.data, static_cast<size_t>(p.bytes), kBytes, p.peer, communicator_, stream);
+    for (Piece const& p : receives)
+      if (p.bytes > 0 && status == 0)
+        status = nccl().receive(p.data, static_cast<size_t>(p.bytes), kBytes, p.peer, communicator_, stream);
+    return status;
+  });
+}
+
+// NCCL's collectives know parts of one size; ragged ones are as many broadcasts or reductions, in one group.
+void Nccl::all_gather(std::byte* all, Shards const& rows, int64_t row_bytes, Stream stream) {
+  enqueue("an all-gather", stream, [&] {
+    if (rows.total % rows.ranks == 0)
+      return nccl().all_gather(all + rows.begin(rank_) * row_bytes, all, static_cast<size_t>(rows.size(0) * row_bytes),
+                               kBytes, communicator_, stream);
+    int status = 0;
+    for (int p = 0; p < rows.ranks && status == 0; ++p) {
+      std::byte* const at = all + rows.begin(p) * row_bytes;
+      if (rows.size(p) > 0)
+        status =
+            nccl().broadcast(at, at, static_cast<size_t>(rows.size(p) * row_bytes), kBytes, p, communicator_, stream);
+    }
+    return status;
+  });
+}
+
+void Nccl::reduce_scatter(std::byte const* all, std::byte* to, Shards const& rows, int64_t columns, DType dtype,
+                          Stream stream) {
+  enqueue("a reduce-scatter", stream, [&] {
+    int const type = number_type(dtype);
+    if (rows.total % rows.ranks == 0)
+      return nccl().reduce_scatter(all, to, static_cast<size_t>(rows.size(0) * columns), type, kSum, communicator_,
+                                   stream);
+    int status = 0;
+    for (int p = 0; p < rows.ranks && status == 0; ++p)
+      if (rows.size(p) > 0)
+        status = nccl().reduce(all + rows.begin(p) * columns * size_of(dtype), to,
+                               static_cast<size_t>(rows.size(p) * columns), type, kSum, p, communicator_, stream);
+    return status;
+  });
+}
+
+void Nccl::all_reduce(std::byte const* from, std::byte* to, int64_t count, DType dtype, Stream stream) {
+  enqueue("an all-reduce", stream, [&] {
+    return nccl().all_reduce(from, to, static_cast<size_t>(count), number_type(dtype), kSum, communicator_, stream);
+  });
 }
 
 // Calls come one after the other, so what is asked for is the last one's end, counted from when it was enqueued.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -52,7 +53,7 @@ class ProcessGpu final : public Gpu {
   std::shared_ptr<SymmetricMemory> allocate(Bootstrap& bootstrap, int64_t bytes, Use use,
                                             double limit_seconds) override {
     if (use == Use::kControl) return share_registered(bootstrap, device_, bytes, limit_seconds);
-    if (nccl_ || sharing_ == Sharing::kNone)
+    if (carries_ || sharing_ == Sharing::kNone)
       return std::make_shared<OwnMemory>(bootstrap.rank(), card_->allocate(bytes));
     return (sharing_ == Sharing::kVmm ? share_by_vmm : share_by_ipc)(bootstrap, device_, bytes, limit_seconds);
   }
@@ -71,24 +72,36 @@ class ProcessGpu final : public Gpu {
       across_pcie_ = cross_pcie(links);
       broken = broken_link(links);
     }
-    if (!broken.empty()) open_nccl(bootstrap, broken, limit_seconds);
+    if (!broken.empty()) fall_back_on_nccl(bootstrap, broken, limit_seconds);
     return links;
   }
-  Nccl* nccl() const override { return nccl_.get(); }
-  double stalled_seconds() override { return nccl_ ? nccl_->stalled_seconds() : 0; }
+  Nccl* nccl() const override { return carries_ ? nccl_.get() : nullptr; }
+  Nccl& nccl_beside(Bootstrap& bootstrap, double limit_seconds) override {
+    if (!nccl_) open_nccl(bootstrap, limit_seconds);
+    return *nccl_;
+  }
+  double stalled_seconds() override {
+    Nccl* const nccl = watched_;
+    return nccl ? nccl->stalled_seconds() : 0;
+  }
   void end() override {
-    if (nccl_) nccl_->end();
+    if (Nccl* const nccl = watched_) nccl->end();
   }
 
  private:
-  void open_nccl(Bootstrap& bootstrap, std::string const& broken, double limit_seconds) {
+  void open_nccl(Bootstrap& bootstrap, double limit_seconds) {
+    together(bootstrap, limit_seconds, [&] {
+      if (gave_up_on_gpu()) throw Error(ErrorKind::kDevice, "what was sent there is still under way");
+      if (tenants_ > 1) throw Error(ErrorKind::kUnsupported, "NCCL takes one rank a GPU and several share one here");
+    });
+    nccl_ = Nccl::open(bootstrap, device_, limit_seconds);
+    watched_ = nccl_.get();
+  }
+  void fall_back_on_nccl(Bootstrap& bootstrap, std::string const& broken, double limit_seconds) {
     std::string no_way;
     try {
-      together(bootstrap, limit_seconds, [&] {
-        if (gave_up_on_gpu()) throw Error(ErrorKind::kDevice, "what was sent there is still under way");
-        if (tenants_ > 1) throw Error(ErrorKind::kUnsupported, "NCCL takes one rank a GPU and several share one here");
-      });
-      nccl_ = Nccl::open(bootstrap, device_, limit_seconds);
+      open_nccl(bootstrap, limit_seconds);
+      carries_ = true;
     } catch (Error const& error) {
       no_way = error.what();
     }
@@ -107,7 +120,9 @@ class ProcessGpu final : public Gpu {
   int tenants_;
   std::string cannot_share_;
   bool across_pcie_ = false;
+  bool carries_ = false;  // NCCL what operators send
   std::shared_ptr<Nccl> nccl_;
+  std::atomic<Nccl*> watched_{nullptr};  // the same, for the world's watcher, once it is open
 };
 
 int visible_gpus() {

@@ -55,6 +55,18 @@ TEST_F(FakeOperators, GoThroughNccl) {
   for (Ending const& e : run_as_processes("through_nccl")) EXPECT_HAS(e.said, "one rank a GPU");
 }
 
+// For who compares with it.
+TEST_F(FakeOperators, NcclServesBesideLinksThatWork) {
+  find_nccl_in(FLUX_FAKE_NCCL);
+  expect_fine("beside_nccl");
+  setenv("FLUX_TEST_GPUS", "1", 1);
+  for (Ending const& e : run_as_processes("beside_nccl")) EXPECT_HAS(e.said, "one rank a GPU");
+}
+
+TEST_F(FakeOperators, ExchangesOfTheBaselines) {
+  for (auto program : {"exchanges2", "exchanges5"}) expect_fine(program);
+}
+
 TEST_F(FakeOperators, SayWhatToDoWithoutNccl) {
   TemporaryFolder folder;
   std::ofstream(folder / "libnccl.so.2") << "no library";
