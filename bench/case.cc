@@ -51,7 +51,6 @@ Timeline timeline_of(Problem const& p, int ranks) {
 Case::Case(World& world, Problem const& problem, Plan const& plan, uint64_t seed)
     : world_(world),
       problem_(problem),
-      plan_(plan),
       seed_(seed),
       placed_(world),
       tiled_(plan),
@@ -96,12 +95,24 @@ Case::Case(World& world, Problem const& problem, Plan const& plan, uint64_t seed
   for (int fused = 0; fused < 2; ++fused) {
     Plan one = plan;
     one.fused = fused == 1;
-    if (gathers) gather_[fused] = std::make_unique<AllGatherGemm>(world, AllGatherGemm::Shape{p.m, p.k, p.dtype}, one);
-    GemmReduceScatter::Shape const shape{p.m, p.n, p.dtype};
-    if (p.op == Op::kGemmReduceScatter) scatter_[fused] = std::make_unique<GemmReduceScatter>(world, shape, one);
-    if (p.op == Op::kGemmAllReduce) reduce_[fused] = std::make_unique<GemmAllReduce>(world, shape, one);
+    if (gathers) gather_[fused] = std::make_unique<AllGatherGemm>(world, gather_shape(), one);
+    if (p.op == Op::kGemmReduceScatter) scatter_[fused] = std::make_unique<GemmReduceScatter>(world, sum_shape(), one);
+    if (p.op == Op::kGemmAllReduce) reduce_[fused] = std::make_unique<GemmAllReduce>(world, sum_shape(), one);
   }
   if (!world.on_gpu()) comm_ = std::make_unique<GatherAlone>(world, p.m, gathers ? p.k : p.n, p.dtype, Plan{});
+}
+
+AllGatherGemm::Shape Case::gather_shape() const {
+  auto const& p = problem_;
+  return {p.m, p.k, p.dtype, p.n, p.layout, p.gated};
+}
+GemmReduceScatter::Shape Case::sum_shape() const {
+  auto const& p = problem_;
+  return {p.m, p.n, p.dtype, p.k, p.layout};
+}
+
+Plan const& Case::plan() const {
+  return gather_[1] ? gather_[1]->plan() : scatter_[1] ? scatter_[1]->plan() : reduce_[1]->plan();
 }
 
 Linear Case::linear(Tensor const& out) const {
@@ -153,22 +164,20 @@ int64_t Case::sent_bytes() const {
 }
 
 int64_t Case::shared_bytes() const {
-  auto const& p = problem_;
   int const ranks = world_.size();
-  switch (p.op) {
-    case Op::kAllGatherGemm: return AllGatherGemm::shared_bytes({p.m, p.k, p.dtype}, ranks, plan_);
-    case Op::kGemmReduceScatter: return GemmReduceScatter::shared_bytes({p.m, p.n, p.dtype}, ranks, plan_);
-    case Op::kGemmAllReduce: return GemmAllReduce::shared_bytes({p.m, p.n, p.dtype}, ranks, plan_);
+  switch (problem_.op) {
+    case Op::kAllGatherGemm: return AllGatherGemm::shared_bytes(gather_shape(), ranks, plan());
+    case Op::kGemmReduceScatter: return GemmReduceScatter::shared_bytes(sum_shape(), ranks, plan());
+    case Op::kGemmAllReduce: return GemmAllReduce::shared_bytes(sum_shape(), ranks, plan());
   }
   return 0;
 }
 
 MemoryNeed Case::memory() const {
-  auto const& p = problem_;
-  switch (p.op) {
-    case Op::kAllGatherGemm: return AllGatherGemm::memory(world_, {p.m, p.k, p.dtype}, plan_);
-    case Op::kGemmReduceScatter: return GemmReduceScatter::memory(world_, {p.m, p.n, p.dtype}, plan_);
-    case Op::kGemmAllReduce: return GemmAllReduce::memory(world_, {p.m, p.n, p.dtype}, plan_);
+  switch (problem_.op) {
+    case Op::kAllGatherGemm: return AllGatherGemm::memory(world_, gather_shape(), plan());
+    case Op::kGemmReduceScatter: return GemmReduceScatter::memory(world_, sum_shape(), plan());
+    case Op::kGemmAllReduce: return GemmAllReduce::memory(world_, sum_shape(), plan());
   }
   return {};
 }

@@ -49,15 +49,18 @@ class Case {
   int64_t shared_bytes() const;
   /// Of the fused operator.
   MemoryNeed memory() const;
+  /// What the fused operator goes by: the plan given, or a tuned one.
+  Plan const& plan() const;
   Problem const& problem() const { return problem_; }
   Tensor const& out() const { return out_.view(); }
 
  private:
   Linear linear(Tensor const& out) const;
+  AllGatherGemm::Shape gather_shape() const;
+  GemmReduceScatter::Shape sum_shape() const;
 
   World& world_;
   Problem problem_;
-  Plan plan_;
   uint64_t seed_;
   OwnedTensor x_, weight_, bias_, out_;
   Placed placed_;

@@ -30,14 +30,14 @@ double HostProbe::copy_here_us(int64_t bytes) {
   return median_us([&] { std::memcpy(to.data(), from.data(), from.size()); });
 }
 
-double HostProbe::copies_us(int count, int64_t bytes, bool) {
+double HostProbe::copies_us(int count, int64_t bytes, bool, bool) {
   Link const link = world_.link();
   double const one =
       link.gbps > 0 ? link.latency_us + static_cast<double>(bytes) / link.gbps / 1e3 : copy_here_us(bytes);
   return count * one;
 }
 
-double HostProbe::kernel_us(int64_t bytes, bool load) { return copies_us(1, bytes, load); }
+double HostProbe::kernel_us(int64_t bytes, bool load) { return copies_us(1, bytes, load, false); }
 
 double HostProbe::round_trip_us() {
   return median_us([&] { world_.barrier(); });

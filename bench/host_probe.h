@@ -12,7 +12,7 @@ class HostProbe : public MachineProbe {
   explicit HostProbe(World& world) : world_(world) {}
   double gemm_us(int64_t m, int64_t n, int64_t k, bool busy) override;
   double copy_here_us(int64_t bytes) override;
-  double copies_us(int count, int64_t bytes, bool pull) override;
+  double copies_us(int count, int64_t bytes, bool pull, bool words) override;
   double kernel_us(int64_t bytes, bool load) override;
   double round_trip_us() override;
   double collective_us(int64_t) override { return 0; }

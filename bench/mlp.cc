@@ -50,7 +50,6 @@ Mlp::Mlp(World& world, MlpWeights const& w, DType dtype, Tensor const& x, Plan c
       dtype_(dtype),
       all_rows_(x),
       m_(x.rows),
-      plan_(plan),
       layout_(w.layout),
       placed_(world),
       tiled_(plan),
@@ -85,9 +84,17 @@ Mlp::Mlp(World& world, MlpWeights const& w, DType dtype, Tensor const& x, Plan c
   for (int fused = 0; fused < 2; ++fused) {
     Plan one = plan;
     one.fused = fused == 1;
-    gather_[fused] = std::make_unique<AllGatherGemm>(world, AllGatherGemm::Shape{m_, w.hidden, dtype}, one);
-    scatter_[fused] = std::make_unique<GemmReduceScatter>(world, GemmReduceScatter::Shape{m_, w.hidden, dtype}, one);
+    gather_[fused] = std::make_unique<AllGatherGemm>(world, gather_shape(), one);
+    scatter_[fused] = std::make_unique<GemmReduceScatter>(world, sum_shape(), one);
   }
+}
+
+AllGatherGemm::Shape Mlp::gather_shape() const {
+  bool const gated = weights_.gated();
+  return {m_, weights_.hidden, dtype_, weights_.intermediate * (gated ? 2 : 1), layout_, gated};
+}
+GemmReduceScatter::Shape Mlp::sum_shape() const {
+  return {m_, weights_.hidden, dtype_, weights_.intermediate, layout_};
 }
 
 void Mlp::place() {
@@ -138,13 +145,13 @@ void Mlp::record(Timeline* timeline) {
 }
 
 int64_t Mlp::shared_bytes() const {
-  return AllGatherGemm::shared_bytes({m_, weights_.hidden, dtype_}, world_.size(), plan_) +
-         GemmReduceScatter::shared_bytes({m_, weights_.hidden, dtype_}, world_.size(), plan_);
+  return AllGatherGemm::shared_bytes(gather_shape(), world_.size(), gather_[1]->plan()) +
+         GemmReduceScatter::shared_bytes(sum_shape(), world_.size(), scatter_[1]->plan());
 }
 
 int64_t Mlp::memory_bytes() const {
-  return AllGatherGemm::memory(world_, {m_, weights_.hidden, dtype_}, plan_).total() +
-         GemmReduceScatter::memory(world_, {m_, weights_.hidden, dtype_}, plan_).total();
+  return AllGatherGemm::memory(world_, gather_shape(), gather_[1]->plan()).total() +
+         GemmReduceScatter::memory(world_, sum_shape(), scatter_[1]->plan()).total();
 }
 
 double Mlp::error(int64_t most) {

@@ -36,6 +36,8 @@ class Mlp {
 
  private:
   void both(PlainGemm& first, PlainGemm& second);
+  AllGatherGemm::Shape gather_shape() const;
+  GemmReduceScatter::Shape sum_shape() const;
   void place();
 
   World& world_;
@@ -43,7 +45,6 @@ class Mlp {
   DType dtype_;
   Tensor all_rows_;
   int64_t m_;
-  Plan plan_;
   OwnedTensor x_, hidden_, y_, gemm_x_, gemm_y_;
   OwnedTensor up_, gate_, down_, up_bias_, gate_bias_, down_bias_;
   Linear first_;

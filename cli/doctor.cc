@@ -7,6 +7,9 @@
 #include <thread>
 
 #include "bench/host_probe.h"
+#ifdef FLUX_WITH_SM90
+#include "bench/gemm/gpu_probe.h"
+#endif
 #include "cli/command.h"
 #include "cli/machine.h"
 #include "flux/version.h"
@@ -133,37 +136,62 @@ std::vector<Finding> examine(GpuReport const& gpus) {
   return list;
 }
 
-/// Measures the host engine, a rank a core, and writes the machine that `flux plan --machine` reads.
-int measure(std::string const& path, bool json) {
-  require_writable(path);
+Machine measured_host() {
   Machine machine;
   int const ranks = std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 2, 16);
   run_threads(ranks, {}, [&](World& world) {
     Machine const mine = bench::measure_host(world);
     if (world.rank() == 0) machine = mine;
   });
+  return machine;
+}
+
+#ifdef FLUX_WITH_SM90
+/// Two GPUs and the link between them; or one and its link to host memory.
+Machine measured_gpus(int count) {
+  if (count == 1) return bench::measure_gpu(*World::mirror(0, 2, Partner::kHost));
+  Machine machine;
+  run_devices(2, {}, [&](World& world) {
+    Machine const mine = bench::measure_gpu(world);
+    if (world.rank() == 0) machine = mine;
+  });
+  return machine;
+}
+#else
+Machine measured_gpus(int) { throw Error(ErrorKind::kInternal, "no kernels in this build"); }  // it counts no GPUs
+#endif
+
+/// Measures the GPUs, or the host engine, a rank a core, and writes the machine that `flux plan --machine` reads.
+int measure(std::string const& path, bool host, bool json) {
+  require_writable(path);
+  int const gpus = host ? 0 : usable_gpus().count;
+  Machine const machine = gpus > 0 ? measured_gpus(gpus) : measured_host();
   write_file(path, to_json(machine));
   if (json)
     fmt::print("{}", to_json(machine));
   else
-    fmt::print("{}: {}, {:.1f} GFLOP/s a rank, memory {:.1f} GB/s\n", path, machine.source,
-               2 * machine.products * machine.clock_mhz / 1e3, machine.memory_gbps);
+    fmt::print("{}: {}, {:.1f} GFLOP/s a rank, memory {:.1f} GB/s, link {:.1f} GB/s\n", path, machine.source,
+               2 * machine.products * machine.processors * machine.clock_mhz / 1e3, machine.memory_gbps,
+               machine.link.push_gbps);
   return kOk;
 }
 
 }  // namespace
 
 void add_doctor(CLI::App& app, Action& action) {
-  auto json = std::make_shared<bool>(false);
+  auto json = std::make_shared<bool>(false), host = std::make_shared<bool>(false);
   auto machine = std::make_shared<std::string>();
   CLI::App* doctor =
       app.add_subcommand("doctor", "Shows what this machine has, what FLUX uses of it, and why not the rest");
   doctor->add_flag("--json", *json, "Prints one JSON object instead of text");
-  doctor->add_option("--measure", *machine,
-                     "Measures the host engine instead, and writes the machine for flux plan --machine here");
-  doctor->callback([json, machine, &action] {
-    action = [json, machine] {
-      if (!machine->empty()) return measure(*machine, *json);
+  doctor->add_option(
+      "--measure", *machine,
+      "Measures GPU and link instead, or where there is none the host engine, and writes the machine for "
+      "flux plan --machine here");
+  doctor->add_flag("--host", *host, "With --measure: the host engine, also where there are GPUs");
+  doctor->callback([json, host, machine, &action] {
+    action = [json, host, machine] {
+      if (!machine->empty()) return measure(*machine, *host, *json);
       GpuReport const gpus = report_gpus(kTrialSeconds);
       auto const findings = examine(gpus);
       if (*json) {

@@ -49,11 +49,13 @@ std::optional<double> predict(ResultRow const& row, Machine const& machine, std:
   p.op = parse_op(row.op);
   if (row.method == "none") {  // a mirror has no collective library
     Parts const alone = parts(p, machine);
-    return row.world == "mirror" ? alone.gemm_us + alone.comm_us : alone.none_us;
+    // A row that does not say what carried its bytes is from before a kernel was among what could.
+    return row.world == "mirror" ? alone.gemm_us + (row.comm_by ? alone.comm_us : alone.copied_us) : alone.none_us;
   }
   std::string const line = row.plan.value_or("");
   size_t const space = line.find(' ');  // behind the engine's name
   Plan base;
+  if (p.op == Op::kGemmAllReduce && row.world == "mirror") base.shots = Shots::kOneShot;
   if (line.find("copies=") == line.npos) base.copy_blocks = 0;  // before blocks could carry anything
   Plan const plan = parse_plan(space == line.npos ? "" : line.substr(space), base);
   try {

@@ -29,7 +29,7 @@ int run_on(World& world, RunOptions const& o, Engine const& engine) {
   bool const speaks = world.rank() == 0;
   bench::Case test(world, p, plan, o.common.seed);
   double const error = test.error(64);
-  bool const right = error <= bench::tolerance(p.dtype, p.op, plan, world.size());
+  bool const right = error <= bench::tolerance(p.dtype, p.op, test.plan(), world.size());
 
   bool const timed_too = o.common.samples > 0 && can_be_timed(world);
   bench::Overlap overlap;
@@ -55,7 +55,7 @@ int run_on(World& world, RunOptions const& o, Engine const& engine) {
                           {"world", world.kind()},
                           {"gpu", world.on_gpu()},
                           {"chosen", engine.why},
-                          {"plan", to_string(plan)},
+                          {"plan", to_string(test.plan())},
                           {"error", error},
                           {"right", right},
                           {"shared_bytes", test.shared_bytes()},
@@ -72,7 +72,7 @@ int run_on(World& world, RunOptions const& o, Engine const& engine) {
     print_memory(test.memory().total());
     if (timed_too) world.on_gpu() ? print_gpu_times(on_gpu) : print_overlap(overlap, world.link());
     if (auto about = about_link(world); !about.empty()) fmt::print("  {}\n", about);
-    fmt::print("  plan: {}\n", to_string(plan));
+    fmt::print("  plan: {}\n", to_string(test.plan()));
     if (!told.empty()) fmt::print("  {}\n", told);
   }
   return right ? kOk : kWrongOutput;

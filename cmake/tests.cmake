@@ -51,7 +51,7 @@ function(flux_add_test_room room library)
     set(seconds 1800)
   endif()
   set_tests_properties(${room} PROPERTIES TIMEOUT ${seconds} ENVIRONMENT
-    "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1;OMPI_MCA_plm_rsh_agent=")
+    "FLUX_PLAN_CACHE=none;OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1;OMPI_MCA_plm_rsh_agent=")
 endfunction()
 
 file(GLOB rooms RELATIVE ${PROJECT_SOURCE_DIR}/test CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/test/*/*_test.cc)
@@ -109,7 +109,7 @@ if(FLUX_CUDA_FOUND)
     FLUX_FAKE_CUBLASLT="$<TARGET_FILE:flux_fake_cublaslt>" FLUX_WORKLOADS="${PROJECT_SOURCE_DIR}/bench/workloads.json")
   add_dependencies(test_fake_gpu flux_fake_nccl flux_fake_cublaslt)
   add_test(NAME fake_gpu COMMAND test_fake_gpu --gtest_output=xml:${results}/fake_gpu.xml)
-  set_tests_properties(fake_gpu PROPERTIES TIMEOUT 300)
+  set_tests_properties(fake_gpu PROPERTIES TIMEOUT 300 ENVIRONMENT FLUX_PLAN_CACHE=none)
 endif()
 
 # The library with planted bugs, random delays and ThreadSanitizer, beside the product build.

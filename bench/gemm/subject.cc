@@ -53,13 +53,15 @@ Subject::Fused Subject::make(Plan plan, std::string variant) const {
   plan.buffers = 1;  // a replayed graph uses one anyway, and a mirror needs each W times
   if (p.op == "gemm_ar" && mirrored_) plan.shots = Shots::kOneShot;  // the one that a mirror can play
   Fused fused{std::move(variant), plan, nullptr, nullptr, nullptr};
-  GemmReduceScatter::Shape const sums{p.m, p.n, p.dtype, p.k};
+  GemmReduceScatter::Shape const sums{p.m, p.n, p.dtype, p.k, p.layout};
   if (p.op == "gemm_ar")
     fused.all_reduce = std::make_unique<GemmAllReduce>(world_, sums, plan);
   else if (gathers())
-    fused.gather = std::make_unique<AllGatherGemm>(world_, AllGatherGemm::Shape{p.m, p.k, p.dtype}, plan);
+    fused.gather = std::make_unique<AllGatherGemm>(
+        world_, AllGatherGemm::Shape{p.m, p.k, p.dtype, p.n, p.layout, p.gated()}, plan);
   else
     fused.scatter = std::make_unique<GemmReduceScatter>(world_, sums, plan);
+  fused.plan = fused.gather ? fused.gather->plan() : fused.scatter ? fused.scatter->plan() : fused.all_reduce->plan();
   return fused;
 }
 

@@ -57,16 +57,21 @@ class Workspace {
 class AllGatherGemm {
  public:
   struct Shape {
-    int64_t max_m = 0;  ///< most rows, over all ranks
+    int64_t max_m = 0;  ///< most rows, over all ranks; a tuned plan is looked up for so many
     int64_t k = 0;
     DType dtype = DType::kF32;
+    int64_t n = 0;  ///< columns of all weights of a call, over all ranks, to look a tuned plan up; 0: not known
+    WeightLayout layout = WeightLayout::kOutIn;  ///< for the same
+    bool gated = false;                          ///< for the same: n counts gate and up
   };
   AllGatherGemm(World& world, Shape const& shape, Plan const& plan = {}, Workspace const* workspace = nullptr);
   ~AllGatherGemm();
 
+  /// The plan that it goes by: the one given, or a tuned one. The same on every rank.
+  Plan const& plan() const { return plan_; }
   /// What construction will allocate on each rank, in a workspace or not.
   static MemoryNeed memory(World& world, Shape const& shape, Plan const& plan = {});
-  /// Bytes of shared memory a rank will allocate on the host.
+  /// Bytes of shared memory that a rank would allocate on the host for exactly this plan.
   static int64_t shared_bytes(Shape const& shape, int ranks, Plan const& plan = {});
 
   /// x: [m_r, k], this rank's part of m rows. Several weights may read one gather. `gathered`, if given, receives [m,
@@ -82,6 +87,7 @@ class AllGatherGemm {
   void record(Timeline* timeline);
 
  private:
+  Plan plan_;
   std::unique_ptr<GatherOperator> operator_;
 };
 
@@ -93,10 +99,12 @@ class GemmReduceScatter {
     int64_t max_m = 0;
     int64_t n = 0;
     DType dtype = DType::kF32;
-    int64_t k = 0;  ///< over all ranks, for the choice of tiles on GPUs; 0: not known
+    int64_t k = 0;  ///< over all ranks, for the choice of tiles on GPUs and of a tuned plan; 0: not known
+    WeightLayout layout = WeightLayout::kOutIn;  ///< to look a tuned plan up
   };
   GemmReduceScatter(World& world, Shape const& shape, Plan const& plan = {}, Workspace const* workspace = nullptr);
   ~GemmReduceScatter();
+  Plan const& plan() const { return plan_; }  ///< as AllGatherGemm's
   static MemoryNeed memory(World& world, Shape const& shape, Plan const& plan = {});
   static int64_t shared_bytes(Shape const& shape, int ranks, Plan const& plan = {});
 
@@ -106,6 +114,7 @@ class GemmReduceScatter {
   void record(Timeline* timeline);
 
  private:
+  Plan plan_;
   std::unique_ptr<SumOperator> operator_;
 };
 
@@ -115,6 +124,7 @@ class GemmAllReduce {
   using Shape = GemmReduceScatter::Shape;
   GemmAllReduce(World& world, Shape const& shape, Plan const& plan = {}, Workspace const* workspace = nullptr);
   ~GemmAllReduce();
+  Plan const& plan() const { return plan_; }  ///< as AllGatherGemm's
   static MemoryNeed memory(World& world, Shape const& shape, Plan const& plan = {});
   static int64_t shared_bytes(Shape const& shape, int ranks, Plan const& plan = {});
 
@@ -124,6 +134,7 @@ class GemmAllReduce {
   void record(Timeline* timeline);
 
  private:
+  Plan plan_;
   std::unique_ptr<SumOperator> operator_;
 };
 

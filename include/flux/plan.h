@@ -29,7 +29,12 @@ inline constexpr int64_t kWholeShard = INT64_MAX;
 inline constexpr int kChosenCopies = -1;
 
 /// Every choice FLUX makes for an operator, as a value: it prints in one line, and that line can be given back.
-/// The defaults are right on any machine.
+///
+/// The defaults leave every choice open. An operator made with them (`workers`, `wide_slots`, `buffers`, `spare` and
+/// `lane`, which say what it may use, set as you like) goes by the plan that was tuned for its problem, if rank 0 has
+/// one in its table; else by that of a near number of rows, if the simulator expects it to be faster; else by rules
+/// that are right on any machine. Any other word, even one that is true anyway (`route=stage`), and it goes by exactly
+/// this.
 struct Plan {
   bool fused = true;     ///< false: communication and GEMM one after the other
   bool in_order = true;  ///< tiles follow arrival (AG) or leave for rotating owners (RS); false: top to bottom

@@ -34,6 +34,13 @@ struct WorldOptions {
   double warn_seconds = 30;    ///< a wait this long is said once, on stderr
   double limit_seconds = 600;  ///< a wait this long ends the call on every rank
   int device = kHostEngine;    ///< of World::processes: this rank's GPU, kGpuByRank or kHostEngine
+  /// The file of tuned plans, of which rank 0's counts for all ranks: operators whose plan leaves the choice look there
+  /// (see Plan). Empty: $FLUX_PLAN_CACHE, or flux/plans.json among the user's caches; `none`: no file. One that is not
+  /// there, torn, foreign or not to be written is no error; what is wrong with it is said on stderr.
+  std::string plan_cache = {};
+  /// More than 0, on rank 0: such an operator whose very problem is in no table is tuned before it is made, which takes
+  /// about so long and memory for some nine operators. Not where it is given a Workspace.
+  double tune_seconds = 0;
 };
 
 /// One rank's way to the memory of another's GPU, as it was when the world was made: copies, words behind copies,

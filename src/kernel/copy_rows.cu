@@ -81,8 +81,11 @@ __global__ void __launch_bounds__(kThreads, 1) copy_rows(__grid_constant__ Work 
     if (!__syncthreads_and(ok)) return;  // what thread 0 acquired is visible to the block
     if (t.to) copy_part(t, block % work.team, work.team, work.fp16);
     __syncthreads();  // the stores of all threads come before the count below
-    if (threadIdx.x > 0 || count_up(list.counts + i) + 1 != static_cast<Word>(work.team)) continue;
-    list.counts[i] = 0;  // for the next launch
+    if (threadIdx.x > 0) continue;
+    if (work.team > 1) {
+      if (count_up(list.counts + i) + 1 != static_cast<Word>(work.team)) continue;
+      list.counts[i] = 0;  // for the next launch
+    }
     if (t.clear_after) store_release(t.after, 0);
     if (t.set) store_release(t.set, t.goal);  // the whole team has counted: their stores are visible before it
   }

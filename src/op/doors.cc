@@ -3,6 +3,7 @@
 #include "op/gather.h"
 #include "op/operators.h"
 #include "op/partial_sums.h"
+#include "op/tuned_plans.h"
 
 namespace flux {
 namespace {
@@ -65,20 +66,31 @@ std::shared_ptr<Buffers> admitted(World& world, std::string_view op, int64_t max
   return workspace ? workspace->buffers() : nullptr;
 }
 
+/// Of exactly this plan.
+MemoryNeed need_of(World& world, AllGatherGemm::Shape const& shape, Plan const& plan) {
+  return (world.on_gpu() ? ag_gemm_memory_on_gpu : host_ag_gemm_memory)(world.team(), shape, plan);
+}
+MemoryNeed need_of(World& world, Op op, GemmReduceScatter::Shape const& shape, Plan const& plan) {
+  if (op == Op::kGemmReduceScatter)
+    return (world.on_gpu() ? gemm_rs_memory_on_gpu : host_gemm_rs_memory)(world.team(), shape, plan);
+  return (world.on_gpu() ? gemm_ar_memory_on_gpu : host_gemm_ar_memory)(world.team(), shape, plan);
+}
+
 }  // namespace
 
 // ---- AG+GEMM ----
 
 AllGatherGemm::AllGatherGemm(World& world, Shape const& shape, Plan const& plan, Workspace const* workspace) {
-  MemoryNeed const need = memory(world, shape, plan);
-  auto shared = admitted(world, "ag_gemm", shape.max_m, need, workspace);
-  operator_ = (world.on_gpu() ? ag_gemm_on_gpu : host_ag_gemm)(world.team(), shape, plan, std::move(shared));
+  check_gather_plan(shape, plan);
+  plan_ = plan_for(world, problem_of(shape, world.size()), plan, workspace == nullptr);
+  auto shared = admitted(world, "ag_gemm", shape.max_m, need_of(world, shape, plan_), workspace);
+  operator_ = (world.on_gpu() ? ag_gemm_on_gpu : host_ag_gemm)(world.team(), shape, plan_, std::move(shared));
 }
 AllGatherGemm::~AllGatherGemm() = default;
 
-MemoryNeed AllGatherGemm::memory(World& world, Shape const& shape, Plan const& plan) {
-  check_gather_plan(shape, plan);
-  return (world.on_gpu() ? ag_gemm_memory_on_gpu : host_ag_gemm_memory)(world.team(), shape, plan);
+MemoryNeed AllGatherGemm::memory(World& world, Shape const& shape, Plan const& given) {
+  check_gather_plan(shape, given);
+  return need_of(world, shape, plan_table(world.team()).plan(problem_of(shape, world.size()), given));
 }
 
 int64_t AllGatherGemm::shared_bytes(Shape const& shape, int ranks, Plan const& plan) {
@@ -97,15 +109,18 @@ void AllGatherGemm::record(Timeline* timeline) { operator_->record(timeline); }
 // ---- GEMM+RS ----
 
 GemmReduceScatter::GemmReduceScatter(World& world, Shape const& shape, Plan const& plan, Workspace const* workspace) {
-  MemoryNeed const need = memory(world, shape, plan);
-  auto shared = admitted(world, "gemm_rs", shape.max_m, need, workspace);
-  operator_ = (world.on_gpu() ? gemm_rs_on_gpu : host_gemm_rs)(world.team(), shape, plan, std::move(shared));
+  require_shape(shape.max_m, "n", shape.n, plan);
+  plan_ = plan_for(world, problem_of(Op::kGemmReduceScatter, shape, world.size()), plan, workspace == nullptr);
+  auto shared =
+      admitted(world, "gemm_rs", shape.max_m, need_of(world, Op::kGemmReduceScatter, shape, plan_), workspace);
+  operator_ = (world.on_gpu() ? gemm_rs_on_gpu : host_gemm_rs)(world.team(), shape, plan_, std::move(shared));
 }
 GemmReduceScatter::~GemmReduceScatter() = default;
 
-MemoryNeed GemmReduceScatter::memory(World& world, Shape const& shape, Plan const& plan) {
-  require_shape(shape.max_m, "n", shape.n, plan);
-  return (world.on_gpu() ? gemm_rs_memory_on_gpu : host_gemm_rs_memory)(world.team(), shape, plan);
+MemoryNeed GemmReduceScatter::memory(World& world, Shape const& shape, Plan const& given) {
+  require_shape(shape.max_m, "n", shape.n, given);
+  Problem const problem = problem_of(Op::kGemmReduceScatter, shape, world.size());
+  return need_of(world, Op::kGemmReduceScatter, shape, plan_table(world.team()).plan(problem, given));
 }
 
 int64_t GemmReduceScatter::shared_bytes(Shape const& shape, int ranks, Plan const& plan) {
@@ -127,15 +142,17 @@ void GemmReduceScatter::record(Timeline* timeline) { operator_->record(timeline)
 // ---- GEMM+AR ----
 
 GemmAllReduce::GemmAllReduce(World& world, Shape const& shape, Plan const& plan, Workspace const* workspace) {
-  MemoryNeed const need = memory(world, shape, plan);
-  auto shared = admitted(world, "gemm_ar", shape.max_m, need, workspace);
-  operator_ = (world.on_gpu() ? gemm_ar_on_gpu : host_gemm_ar)(world.team(), shape, plan, std::move(shared));
+  require_shape(shape.max_m, "n", shape.n, plan);
+  plan_ = plan_for(world, problem_of(Op::kGemmAllReduce, shape, world.size()), plan, workspace == nullptr);
+  auto shared = admitted(world, "gemm_ar", shape.max_m, need_of(world, Op::kGemmAllReduce, shape, plan_), workspace);
+  operator_ = (world.on_gpu() ? gemm_ar_on_gpu : host_gemm_ar)(world.team(), shape, plan_, std::move(shared));
 }
 GemmAllReduce::~GemmAllReduce() = default;
 
-MemoryNeed GemmAllReduce::memory(World& world, Shape const& shape, Plan const& plan) {
-  require_shape(shape.max_m, "n", shape.n, plan);
-  return (world.on_gpu() ? gemm_ar_memory_on_gpu : host_gemm_ar_memory)(world.team(), shape, plan);
+MemoryNeed GemmAllReduce::memory(World& world, Shape const& shape, Plan const& given) {
+  require_shape(shape.max_m, "n", shape.n, given);
+  Problem const problem = problem_of(Op::kGemmAllReduce, shape, world.size());
+  return need_of(world, Op::kGemmAllReduce, shape, plan_table(world.team()).plan(problem, given));
 }
 
 int64_t GemmAllReduce::shared_bytes(Shape const& shape, int ranks, Plan const& plan) {

@@ -22,8 +22,9 @@ class Search {
     Plan apart;
     apart.fused = false;
     consider(apart);
+    consider({});  // what an operator does by its own rules
     for (Plan const& way : ways()) {
-      consider(way);  // every knob that is left open: what an operator does on its own
+      consider(way);  // in the tile that an operator takes on its own
       if (effort_ == Effort::kQuick) continue;
       for (TileShape const& shape : shapes()) {
         Plan plan = way;

@@ -40,8 +40,9 @@ void each_link_field(L& link, F&& f) {
   f("kind", link.kind);
   f("push_gbps", link.push_gbps, kRate), f("pull_gbps", link.pull_gbps, kRate);
   f("store_gbps", link.store_gbps, kRate), f("load_gbps", link.load_gbps, kRate);
+  f("block_gbps", link.block_gbps, kRate);
   f("start_us", link.start_us, kMicroseconds), f("copy_us", link.copy_us, kMicroseconds);
-  f("flag_us", link.flag_us, kMicroseconds);
+  f("word_us", link.word_us, kMicroseconds), f("flag_us", link.flag_us, kMicroseconds);
   f("collective_gbps", link.collective_gbps, kRate), f("collective_us", link.collective_us, kMicroseconds);
   f("beside", link.beside, kPart);
 }
@@ -52,7 +53,7 @@ void each_field(M& machine, F&& f) {
   f("clock_mhz", machine.clock_mhz, kMegahertz), f("sustained_mhz", machine.sustained_mhz, kMegahertz);
   f("library_speed", machine.library_speed, kSpeed), f("memory_gbps", machine.memory_gbps, kRate);
   f("gemm_us", machine.gemm_us, kMicroseconds), f("call_us", machine.call_us, kMicroseconds);
-  f("beside", machine.beside, kPart);
+  f("beside", machine.beside, kPart), f("mirror", machine.mirror);
 }
 
 struct Writer {
@@ -60,6 +61,7 @@ struct Writer {
   void operator()(char const* key, std::string const& text) { object[key] = text; }
   void operator()(char const* key, LinkKind kind) { object[key] = name(kind); }
   void operator()(char const* key, EngineKind kind) { object[key] = name(kind); }
+  void operator()(char const* key, bool yes) { object[key] = yes; }
   template <class Number>
   void operator()(char const* key, Number value, Range) {
     object[key] = value;
@@ -80,6 +82,11 @@ class Reader {
   }
   void operator()(char const* key, LinkKind& kind) { one_of(key, kLinks, kind); }
   void operator()(char const* key, EngineKind& kind) { one_of(key, kEngines, kind); }
+  void operator()(char const* key, bool& yes) {
+    auto const& value = find(key);
+    if (!value.is_boolean()) refuse(key, "true or false");
+    yes = value.template get<bool>();
+  }
   template <class Number>
   void operator()(char const* key, Number& number, Range range) {
     auto const& value = find(key);

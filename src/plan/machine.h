@@ -20,10 +20,12 @@ struct LinkRates {
   LinkKind kind = LinkKind::kNvlink;
   double push_gbps = 0;   ///< copy engines that write
   double pull_gbps = 0;   ///< copy engines that read
-  double store_gbps = 0;  ///< stores of a kernel
+  double store_gbps = 0;  ///< tiles that a GEMM stores at a peer
   double load_gbps = 0;   ///< loads of a kernel
+  double block_gbps = 0;  ///< copies made by blocks of the GPU, as many as it takes
   double start_us = 0;    ///< before the first copy of several
   double copy_us = 0;     ///< what a copy costs its engine beside its bytes
+  double word_us = 0;     ///< from the end of a copy until the word behind it is set; the engine goes on
   double flag_us = 0;     ///< from a word set at one rank to its waiter at another
   /// What NCCL or its like reaches: bytes that a rank sends, over the time beside `collective_us`.
   double collective_gbps = 0;
@@ -33,7 +35,7 @@ struct LinkRates {
 };
 
 struct Machine {
-  static constexpr int kSchema = 1;
+  static constexpr int kSchema = 2;
 
   std::string name;
   std::string source;  ///< where the numbers come from, in a sentence
@@ -47,6 +49,7 @@ struct Machine {
   double gemm_us = 0;        ///< a GEMM beside its tiles: launch, first operands, last store
   double call_us = 0;        ///< a fused call beside copies, GEMM and sums
   double beside = 1;         ///< the rate of tiles while copies run, as a part of their rate alone
+  bool mirror = false;       ///< one rank of a world whose others are played: docs/measuring.md
   LinkRates link;
 
   bool operator==(Machine const&) const = default;

@@ -54,24 +54,28 @@ Machine measured_machine(MachineProbe& probe, Machine m) {
   m.gemm_us = std::clamp(short_us - cycles_of(few) / m.clock_mhz, 0.0, 100.0);
   double const busy_us = std::max(probe.gemm_us(rows, columns, depth, true), long_us);
   m.sustained_mhz = std::min(m.clock_mhz, m.clock_mhz * long_us / busy_us);
-  m.library_speed = 1;
+  if (host) m.library_speed = 1;  // of a GPU's library nothing is measured
 
   LinkRates& l = m.link;
   constexpr int kCopies = 7;
   auto copies = [&](bool pull) {
-    return line("copies to a peer", of(small), probe.copies_us(1, small, pull), of(large),
-                probe.copies_us(1, large, pull));
+    return line("copies to a peer", of(small), probe.copies_us(1, small, pull, false), of(large),
+                probe.copies_us(1, large, pull, false));
   };
   Line const push = copies(false);
   l.push_gbps = push.gbps, l.pull_gbps = copies(true).gbps;
-  double const several = probe.copies_us(kCopies, small, false);
+  double const several = probe.copies_us(kCopies, small, false, false);
   l.copy_us = std::max(0.0, (several - kCopies * of(small) / l.push_gbps / 1e3 - push.before_us) / (kCopies - 1));
   l.start_us = std::max(0.0, push.before_us - l.copy_us);
+  l.word_us = std::clamp((probe.copies_us(kCopies, small, false, true) - several) / kCopies, 0.0, 100.0);
   auto kernel = [&](bool load) {
     return line("stores and loads", of(small), probe.kernel_us(small, load), of(large), probe.kernel_us(large, load))
         .gbps;
   };
-  l.store_gbps = kernel(false), l.load_gbps = kernel(true);
+  l.block_gbps = kernel(false), l.load_gbps = kernel(true);
+  // Tiles are stored in rows of a few hundred bytes, which PCIe carries at some 21 GB/s where blocks reach 37.
+  constexpr double kTilesAcrossPcie = 21.0 / 37;
+  l.store_gbps = l.block_gbps * (l.kind == LinkKind::kPcie ? kTilesAcrossPcie : 1);
   l.flag_us = probe.round_trip_us() / 2;
   double const none_small = probe.collective_us(small), none_large = probe.collective_us(large);
   l.collective_gbps = l.push_gbps, l.collective_us = l.start_us + kCopies * l.copy_us;

@@ -15,9 +15,10 @@ class MachineProbe {
   virtual double gemm_us(int64_t m, int64_t n, int64_t k, bool busy) = 0;
   /// A copy of `bytes` within one rank's memory.
   virtual double copy_here_us(int64_t bytes) = 0;
-  /// `count` copies of `bytes` each to (or from) a peer on one copy engine, while as many come the other way.
-  virtual double copies_us(int count, int64_t bytes, bool pull) = 0;
-  /// `bytes` to (or from) a peer by a kernel's stores (loads), while as many come the other way.
+  /// `count` copies of `bytes` each to (or from) a peer on one copy engine, while as many come the other way; `words`:
+  /// a word is set behind each.
+  virtual double copies_us(int count, int64_t bytes, bool pull, bool words) = 0;
+  /// `bytes` to (or from) a peer by stores (loads) of blocks of a kernel, while as many come the other way.
   virtual double kernel_us(int64_t bytes, bool load) = 0;
   /// From setting a word at a peer to its answer.
   virtual double round_trip_us() = 0;

@@ -32,16 +32,16 @@ constexpr char kRtx4090[] =
     "data sheet: 165 TFLOP/s with fp32 accumulation, 1.01 TB/s, PCIe 4 x16; no peer access, so rates through host "
     "memory, assumed";
 
-// kind, push, pull, store, load, start, copy, flag, collective rate and time, beside
-constexpr LinkRates kNvlink900{LinkKind::kNvlink, 392, 389, 365, 337, 2, 5.5, 1.3, 330, 35, 0.98};
-constexpr LinkRates kNvlink600{LinkKind::kNvlink, 262, 260, 244, 225, 2, 5.5, 1.3, 213, 35, 0.98};
-constexpr LinkRates kNvlink400{LinkKind::kNvlink, 174, 173, 162, 150, 2, 5.5, 1.3, 161, 35, 0.98};
-constexpr LinkRates kPcie5{LinkKind::kPcie, 49.0, 49.0, 46, 45, 28, 5.5, 2.0, 49.0, 66.5, 0.95};
-constexpr LinkRates kPcie4{LinkKind::kPcie, 20, 20, 18, 18, 20, 6, 2.5, 18, 40, 0.95};
+// kind; push, pull, store, load, blocks; start, copy, word, flag; collective rate and time; beside
+constexpr LinkRates kNvlink900{LinkKind::kNvlink, 392, 389, 365, 337, 365, 2, 2.5, 3, 1.3, 330, 35, 0.98};
+constexpr LinkRates kNvlink600{LinkKind::kNvlink, 262, 260, 244, 225, 244, 2, 2.5, 3, 1.3, 213, 35, 0.98};
+constexpr LinkRates kNvlink400{LinkKind::kNvlink, 174, 173, 162, 150, 162, 2, 2.5, 3, 1.3, 161, 35, 0.98};
+constexpr LinkRates kPcie5{LinkKind::kPcie, 49.0, 49.0, 21, 45, 37, 20, 4.0, 3.4, 2.0, 49.0, 66.5, 0.95};
+constexpr LinkRates kPcie4{LinkKind::kPcie, 20, 20, 18, 18, 18, 20, 2.6, 3.4, 2.5, 18, 40, 0.95};
 
 Machine gpu(char const* name, char const* source, EngineKind engine, int processors, double products, double clock,
             double sustained, double memory, LinkRates const& link) {
-  Machine m{name, source, engine, processors, products, clock, sustained, 1.0, memory, 4.5, 10, 0.99, link};
+  Machine m{name, source, engine, processors, products, clock, sustained, 1.0, memory, 4.5, 10, 0.99, false, link};
   m.library_speed = engine == EngineKind::kSm90 ? 1.014 : 1.0;  // docs/engines.md: ours is 0.986
   return m;
 }
@@ -57,9 +57,11 @@ std::vector<Machine> make() {
   list.push_back(gpu("a100-pcie", kA100Pcie, EngineKind::kSm80, 108, 1024, 1150, 1150, 1700, kPcie4));
   list.push_back(gpu("l20", kL20, EngineKind::kSm80, 92, 256, 2500, 2500, 750, kPcie4));
   list.push_back(gpu("rtx4090", kRtx4090, EngineKind::kSm80, 128, 256, 2450, 2450, 880, kPcie4));
+  list[1].mirror = true;
   list[5].link.collective_gbps = 142;
   list[7].link.collective_gbps = 7.7;
-  list[8].link.push_gbps = list[8].link.pull_gbps = list[8].link.store_gbps = list[8].link.load_gbps = 10;
+  list[8].link.push_gbps = list[8].link.pull_gbps = list[8].link.store_gbps = list[8].link.load_gbps =
+      list[8].link.block_gbps = 10;
   return list;
 }
 

@@ -29,12 +29,6 @@ int blocks_to_copy(Plan const& plan, int64_t piece_bytes, bool around) {
   return around || piece_bytes <= kSmallPiece ? kBlocks : 0;
 }
 
-bool carried_ahead(Plan const& plan, int copying, int64_t piece_bytes) {
-  constexpr int64_t kTinyPiece = 32 << 10;
-  bool const open = plan.copy_blocks == kChosenCopies && plan.fused && plan.path == Path::kDirect;
-  return open && copying > 0 && plan.transport == Transport::kPush && piece_bytes <= kTinyPiece;
-}
-
 int slices_of_k(Plan const& plan, int copying, int64_t piece_bytes, int64_t m, int tile_m) {
   constexpr int64_t kLeastSlice = 16 << 10;
   bool const worth = copying > 0 && m <= tile_m && piece_bytes >= kSlicesOfOneTile * kLeastSlice;

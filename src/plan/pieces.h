@@ -19,10 +19,6 @@ int tile_rows_together(int tile_m);
 /// ring (a plan that has the copy engine do that is for the caller to refuse).
 int blocks_to_copy(Plan const& plan, int64_t piece_bytes, bool around);
 
-/// Whether blocks carry gathered pieces before the GEMM begins, which then has the whole GPU: it would hide less than
-/// it lost by leaving them room.
-bool carried_ahead(Plan const& plan, int copying, int64_t piece_bytes);
-
 /// Slices of k where one tile needs rows of all ranks, and blocks carry them: it multiplies what has come. Not of
 /// pieces so small that a slice is gone before the next one can be waited for.
 inline constexpr int kSlicesOfOneTile = 4;

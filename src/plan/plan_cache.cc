@@ -80,6 +80,9 @@ PlanCache PlanCache::parse(std::string_view text, std::string_view name) {
       fail(fmt::format("has a wrong plan {}: {}", number, error.what()));
     }
   }
+  if (!json.contains("machines") || !json["machines"].is_array()) fail("has no list \"machines\"");
+  for (auto const& one : json["machines"])
+    cache.put(parse_machine(one.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), name));
   return cache;
 }
 
@@ -88,6 +91,9 @@ std::string PlanCache::text() const {
   std::string text = fmt::format("{{\n  \"kind\": \"{}\",\n  \"schema\": {},\n  \"plans\": [", kKind, kSchema);
   for (size_t i = 0; i < plans_.size(); ++i)
     text += fmt::format("{}\n    {}", i > 0 ? "," : "", to_json(plans_[i]).dump());
+  text += "\n  ],\n  \"machines\": [";
+  for (size_t i = 0; i < machines_.size(); ++i)
+    text += fmt::format("{}\n    {}", i > 0 ? "," : "", nlohmann::ordered_json::parse(to_json(machines_[i])).dump());
   return text + "\n  ]\n}\n";
 }
 
@@ -103,13 +109,15 @@ PlanCache PlanCache::read(std::filesystem::path const& path) {
   return cache;
 }
 
-std::string PlanCache::add(std::filesystem::path const& path, std::vector<TunedPlan> const& plans) {
+std::string PlanCache::add(std::filesystem::path const& path, std::vector<TunedPlan> const& plans,
+                           std::vector<Machine> const& machines) {
   try {
     if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path());
     FileLock const lock(path);
     PlanCache cache = read(path);
     if (!cache.note().empty()) return fmt::format("{}; it stays as it is, remove it to begin anew", cache.note());
     for (TunedPlan const& plan : plans) cache.put(plan);
+    for (Machine const& machine : machines) cache.put(machine);
     write_file(path, cache.text());
   } catch (std::exception const& error) {
     return fmt::format("tuned plans are not kept: {}", error.what());
@@ -126,8 +134,22 @@ void PlanCache::put(TunedPlan const& plan) {
     plans_.push_back(plan);
 }
 
-FoundPlan PlanCache::find(Problem const& problem, Machine const& machine) const {
-  std::string const of = key(machine);
+void PlanCache::put(Machine const& machine) {
+  auto const same = std::ranges::find_if(machines_, [&](Machine const& m) { return key(m) == key(machine); });
+  if (same != machines_.end())
+    *same = machine;
+  else
+    machines_.push_back(machine);
+}
+
+std::optional<Machine> PlanCache::machine(std::string const& wanted) const {
+  for (auto const* list : {&machines_, &named_machines()})
+    for (Machine const& machine : *list)
+      if (key(machine) == wanted) return machine;
+  return {};
+}
+
+FoundPlan PlanCache::find(Problem const& problem, std::string const& of) const {
   std::vector<TunedPlan const*> near;
   for (TunedPlan const& t : plans_) {
     if (t.machine != of || !same_but_m(t.problem, problem)) continue;
@@ -139,19 +161,21 @@ FoundPlan PlanCache::find(Problem const& problem, Machine const& machine) const 
     return std::abs(std::log2(static_cast<double>(t->problem.m) / static_cast<double>(problem.m)));
   };
   std::ranges::stable_sort(near, {}, distance);
-  Candidate const model = rank_candidates(problem, machine).best();
-  FoundPlan found{model.plan, FoundPlan::Source::kModel, model.total_us,
-                  fmt::format("simulated on {}; nothing like it was tuned", machine.name)};
+  FoundPlan found;
+  found.why = "nothing like it was tuned";
+  auto const by = near.empty() ? std::nullopt : machine(of);
   constexpr size_t kNeighbours = 2;
   constexpr double kFarthest = 2;  // four times as many rows, or a quarter
-  bool corrected = false;
-  for (size_t i = 0; i < std::min(near.size(), kNeighbours) && distance(near[i]) <= kFarthest; ++i) {
+  for (size_t i = 0; by && i < std::min(near.size(), kNeighbours) && distance(near[i]) <= kFarthest; ++i) {
     TunedPlan const& t = *near[i];
     try {
-      double const off = t.measured_us / simulate(t.problem, t.plan, machine).total_us;
-      if (!std::exchange(corrected, true)) found.expected_us *= off;
-      double const us = off * simulate(problem, t.plan, machine).total_us;
-      if (us > found.expected_us) continue;
+      double const off = t.measured_us / simulate(t.problem, t.plan, *by).total_us;
+      if (found.expected_us == 0) {
+        found.expected_us = off * simulate(problem, {}, *by).total_us;
+        found.why = fmt::format("as fast by itself as with the plan tuned for m {}", t.problem.m);
+      }
+      double const us = off * simulate(problem, t.plan, *by).total_us;
+      if (us >= found.expected_us) continue;
       found = {t.plan, FoundPlan::Source::kNear, us,
                fmt::format("tuned for m {}, where it took {:.2f} of its simulated time", t.problem.m, off)};
     } catch (Error const&) {  // a plan of another build, or one that does not fit these rows

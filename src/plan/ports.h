@@ -16,9 +16,15 @@ class Ports {
   /// way in does not hold up what its sender sends elsewhere. Times in microseconds.
   Interval carry(int from, int to, double at, double bytes, double gbps) {
     if (from == to) return {at, at};
-    double const takes = bytes / gbps / 1e3;
-    double const begin = out_[static_cast<size_t>(from)].serve(at, takes, bytes);
-    return {begin, in_[static_cast<size_t>(to)].serve(begin, takes, bytes) + takes};
+    double const begin = leave(from, at, bytes, gbps).begin;
+    return {begin, enter(to, begin, bytes, gbps).end};
+  }
+  /// One half of that.
+  Interval leave(int from, double at, double bytes, double gbps) {
+    return out_[static_cast<size_t>(from)].serve(at, bytes / gbps / 1e3, bytes);
+  }
+  Interval enter(int to, double at, double bytes, double gbps) {
+    return in_[static_cast<size_t>(to)].serve(at, bytes / gbps / 1e3, bytes);
   }
 
   /// Over all ranks: what left them, and the longest that a way was busy.
@@ -37,11 +43,10 @@ class Ports {
  private:
   struct Port {
     double free = 0, busy = 0, bytes = 0;
-    /// When it begins.
-    double serve(double at, double takes, double more) {
+    Interval serve(double at, double takes, double more) {
       double const begin = std::max(at, free);
       free = begin + takes, busy += takes, bytes += more;
-      return begin;
+      return {begin, free};
     }
   };
   std::vector<Port> out_, in_;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "engine/sm90/choose.h"
 #include "flux/error.h"
@@ -28,18 +27,12 @@ TileShape shape_of(Plan const& plan, Problem const& p, int64_t rows, Machine con
   bool const host = machine.engine == EngineKind::kHost;  // its operators take 256 x 512, or any
   if (host) return plan.block_m == 0 ? TileShape{256, 512} : TileShape{plan.block_m, plan.block_n};
   if (plan.block_m == 0) return usual_shape(rows, p.local_n(), p.local_k(), p.layout, p.gated, machine);
-  std::string known;
-  std::optional<TileShape> named;
-  double least = 0;
-  for (TileShape const& shape : tile_shapes(machine, p.layout, p.gated)) {
-    known += fmt::format(" {}x{}", shape.tile_m, shape.tile_n);
-    if (shape.tile_m != plan.block_m || shape.tile_n != plan.block_n) continue;
-    // Of rows with the same tile, with k shared or not, the engine takes the one that costs it less.
-    double const c = shape.config ? sm90::cost(*shape.config, rows, p.local_n(), p.local_k(), machine.processors)
-                                  : cycles(shape, rows, p.local_n(), p.local_k(), p.layout, machine);
-    if (!named || c < least) named = shape, least = c;
-  }
+  auto const named =
+      named_shape(plan.block_m, plan.block_n, rows, p.local_n(), p.local_k(), p.layout, p.gated, machine);
   if (named) return *named;
+  std::string known;
+  for (TileShape const& shape : tile_shapes(machine, p.layout, p.gated))
+    known += fmt::format(" {}x{}", shape.tile_m, shape.tile_n);
   throw Error(ErrorKind::kUnsupported, fmt::format("tile={}x{} is none of the {} engine's: auto{}", plan.block_m,
                                                    plan.block_n, name(machine.engine), known));
 }
@@ -57,7 +50,9 @@ Way way_of(Plan const& plan, Problem const& problem, Machine const& machine) {
     case RouteKind::kSum: return Way::kSum;
     case RouteKind::kRing: break;
   }
-  throw Error(ErrorKind::kUnsupported, "route=ring: the simulator knows no relay of partial sums");
+  refuse_if(machine.engine == EngineKind::kHost,
+            "route=ring of the host engine relays tile by tile, which is not simulated");
+  return Way::kRing;
 }
 
 int blocks_to_copy(Plan const& plan, int64_t piece_bytes, bool around, Machine const& machine) {
@@ -68,7 +63,8 @@ int blocks_to_copy(Plan const& plan, int64_t piece_bytes, bool around, Machine c
 
 void leave_room(Resolved& r, int copying, Machine const& machine) {
   r.copying = copying;
-  int const free = std::max(r.plan.spare, r.fused ? copying : 0);
+  int const blocks = copying * (machine.mirror ? 2 : 1);  // those of the ranks that are left out too
+  int const free = std::max(r.plan.spare, r.fused ? blocks : 0);
   r.processors = free == 0 ? machine.processors : std::max((machine.processors - free) / 2 * 2, 2);
 }
 /// The machine as the GEMM sees it.
@@ -108,7 +104,8 @@ bool worth_staging(Resolved const& r, int64_t at_once, Machine const& machine) {
     return shape.config ? sm90::cost(*shape.config, rows, p.n, p.local_k(), on.processors)
                         : cycles(shape, rows, p.n, p.local_k(), p.layout, on);
   };
-  double const hidden = cycles_of(p.m, machine) - cycles_of(at_once, beside_copies(r, machine));
+  int64_t const piece = std::max<int64_t>(at_once, tile_rows_together(1));
+  double const hidden = cycles_of(p.m, machine) - cycles_of(piece, beside_copies(r, machine));
   return pieces_pay(hidden, p.m, at_once, p.ranks, r.copying);
 }
 
@@ -120,15 +117,16 @@ void resolve_sums(Resolved& r, Plan const& plan, Machine const& machine) {
   refuse_if(r.way == Way::kSum && plan.store == StoreKind::kVector, "route=sum: store=vector does not add");
   refuse_if(r.way == Way::kSum && across_pcie(machine),
             "route=sum: no native atomics across PCIe, so nothing can be added at the owner");
-  bool const staged = r.way == Way::kStage;
+  bool const staged = r.way == Way::kStage, around = r.way == Way::kRing;
   refuse_if(!staged && plan.comm_rows != 0, "comm_rows of partial sums is for route=stage");
   int64_t at_once = rows_at_once(plan, p, machine);
   bool const in_pieces = staged && r.fused && across_pcie(machine);
-  int const copying = staged ? blocks_to_copy(plan, at_once * p.row_bytes(), false, machine) : 0;
+  int const copying = r.staged() ? blocks_to_copy(plan, at_once * p.row_bytes(), around, machine) : 0;
   leave_room(r, copying, machine);
   if (in_pieces && plan.route == RouteKind::kAuto && plan.block_m == 0) r.fused = worth_staging(r, at_once, machine);
   leave_room(r, copying, machine);
-  r.shape = shape_of(plan, p, in_pieces && r.fused ? at_once : p.m, beside_copies(r, machine));
+  int64_t const side_by_side = std::max<int64_t>(at_once, tile_rows_together(1));
+  r.shape = shape_of(plan, p, in_pieces && r.fused ? side_by_side : p.m, beside_copies(r, machine));
   if (plan.comm_rows == 0 && at_once < Shards{p.m, p.ranks, 1}.largest()) at_once = rounded(at_once, r.shape.tile_m);
   bool const everywhere = r.way == Way::kBroadcast;
   // One after the other, an owner's rows go in one piece.
@@ -138,9 +136,11 @@ void resolve_sums(Resolved& r, Plan const& plan, Machine const& machine) {
     int64_t const shard = r.bands.shards.largest() / tile_m + 2;
     r.bands.tall = static_cast<int>(std::clamp<int64_t>(at_once / tile_m, 1, shard));
   }
-  r.order = r.fused && plan.in_order && !everywhere ? Order::kRotated : Order::kNaive;
-  r.together = staged ? 0 : r.band;
-  if (staged && r.fused) r.band = static_cast<int>(std::clamp<int64_t>(r.bands.height() / tile_m, 1, r.band));
+  bool const follows = r.fused && plan.in_order && !everywhere;
+  r.order = follows ? around ? Order::kRelay : Order::kRotated : Order::kNaive;
+  r.together = r.staged() ? tile_rows_together(tile_m) : r.band;
+  if (r.staged() && r.fused)
+    r.band = std::max(static_cast<int>(std::clamp<int64_t>(r.bands.height() / tile_m, 1, r.band)), r.together);
 }
 
 }  // namespace
@@ -151,6 +151,21 @@ Schedule Resolved::schedule(int rank) const {
                  way == Way::kBroadcast ? 0 : rank, together);
 }
 
+namespace {
+
+/// The bytes of the whole problem by a kernel that loads and stores: one call a shot, and a pass that sums.
+double by_blocks_us(Problem const& p, Machine const& machine) {
+  double const shot = machine.call_us + 2 * machine.gemm_us, sum = 2 * machine.gemm_us;
+  auto at = [&](double bytes) { return bytes / machine.link.block_gbps / 1e3; };
+  if (p.gathers()) return shot + at(p.sent_bytes());
+  if (p.op == Op::kGemmReduceScatter) return shot + sum + at(p.sent_bytes());
+  double const to_all =
+      static_cast<double>(p.ranks - 1) * static_cast<double>(p.m) * static_cast<double>(p.row_bytes());
+  return std::min(shot + sum + at(to_all), 2 * shot + sum + at(p.sent_bytes()));
+}
+
+}  // namespace
+
 Parts parts(Problem const& p, Machine const& machine) {
   Parts t;
   LinkRates const& link = machine.link;
@@ -160,8 +175,10 @@ Parts parts(Problem const& p, Machine const& machine) {
   double const shots = p.op == Op::kGemmAllReduce ? 2 : 1;
   double const by_copies =
       p.ranks == 1 ? 0 : shots * (link.start_us + copies * link.copy_us) + at(bytes, link.push_gbps);
-  t.comm_us = std::min(t.collective_us, by_copies);
-  t.least_comm_us = std::min({t.comm_us, shots * link.flag_us + at(bytes, std::max(link.store_gbps, link.load_gbps))});
+  t.comm_us = t.copied_us = std::min(t.collective_us, by_copies);
+  if (machine.engine != EngineKind::kHost && p.ranks > 1) t.comm_us = std::min(t.comm_us, by_blocks_us(p, machine));
+  double const fastest = std::max({link.store_gbps, link.load_gbps, link.block_gbps});
+  t.least_comm_us = std::min(t.comm_us, shots * link.flag_us + at(bytes, fastest));
   TileShape const shape = best_shape(p.m, p.local_n(), p.local_k(), p.layout, p.gated, machine);
   double const of_gemm = cycles(shape, p.m, p.local_n(), p.local_k(), p.layout, machine) / machine.library_speed;
   double const rough = of_gemm / machine.clock_mhz;

@@ -8,7 +8,7 @@
 namespace flux {
 
 /// How partial sums travel. `kNone`: AG+GEMM has none.
-enum class Way { kNone, kPush, kStage, kSum, kBroadcast };
+enum class Way { kNone, kPush, kStage, kSum, kRing, kBroadcast };
 
 struct Resolved {
   Problem problem;
@@ -27,6 +27,8 @@ struct Resolved {
   double tile_us = 0, gemm_us = 0;  ///< of one tile; of the whole GEMM in these tiles, alone
 
   bool in_place() const { return way == Way::kNone && plan.transport == Transport::kRemote; }
+  /// Stored here first, then carried.
+  bool staged() const { return way == Way::kStage || way == Way::kRing; }
   int64_t tiles_n() const { return (problem.local_n() + shape.tile_n - 1) / shape.tile_n; }
   Schedule schedule(int rank) const;
 };
@@ -40,7 +42,8 @@ struct Parts {
   double gemm_us = 0;        ///< the best unsplit GEMM, by library or engine
   double collective_us = 0;  ///< the same bytes by the collective library
   double none_us = 0;        ///< that GEMM, then that collective: what overlap is compared with
-  double comm_us = 0;        ///< the same bytes by copies or by the collective library, whichever is faster
+  double copied_us = 0;      ///< the same bytes by copies or by the collective library, whichever is faster
+  double comm_us = 0;        ///< the same by those or by a kernel of the GPU
   double least_comm_us = 0;  ///< by any mechanism, stores and loads of a kernel too
   double clock_mhz = 0;      ///< at which the GEMM runs
   double floor_us() const { return gemm_us > least_comm_us ? gemm_us : least_comm_us; }

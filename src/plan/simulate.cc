@@ -29,6 +29,7 @@ Simulation Simulator::run() {
       case Kind::kStored: stored(e.rank, e.index, e.at); break;
       case Kind::kCopy: copy(e.rank, e.at); break;
       case Kind::kArrived: arrived(e.rank, e.index, e.at); break;
+      case Kind::kPartial: partial(e.rank, e.index, e.at); break;
     }
   }
   finish();
@@ -39,6 +40,7 @@ void Simulator::finish() {
   int slowest = 0;
   for (int p = 0; p < count(); ++p)
     if (rank(p).end > rank(slowest).end) slowest = p;
+  if (machine_.mirror) slowest = Shards{problem().m, count(), 1}.owner(problem().m / 2);  // the one that is measured
   SimulatedRank const& s = rank(slowest);
   for (Worker const& worker : s.workers) out_.waited_us += worker.waited, out_.stalled_us += worker.stalled;
   double const many = std::max<double>(static_cast<double>(s.workers.size()), 1);

@@ -59,6 +59,26 @@ void Simulator::prepare_ring(int p) {
   }
 }
 
+// What came from the left is added to ours and goes on to the right; a ring begins behind a band's owner.
+void Simulator::prepare_relay(int p) {
+  SimulatedRank& s = rank(p);
+  BandWords const& bands = r().bands;
+  int64_t const each = count() * bands.most();
+  for (int i = 1; i < count(); ++i) {
+    int const owner = (p - i + count()) % count();
+    for (int b = 0; b < bands.count(owner); ++b) {
+      Place const band = bands.place(owner, b);
+      Copy c;
+      c.from = p, c.to = (p + 1) % count(), c.row = bands.shards.begin(owner) + band.row, c.rows = band.rows;
+      c.bytes = static_cast<double>(band.rows) * static_cast<double>(problem().row_bytes());
+      c.set = bands.index(owner, b);
+      if (r().fused) c.after = s.departed.data() + owner * each + bands.index(p, b);
+      if (i > 1) c.and_after = s.words.data() + c.set;
+      s.copies.push_back(c);
+    }
+  }
+}
+
 void Simulator::prepare_sums(int p) {
   SimulatedRank& s = rank(p);
   BandWords const& bands = r().bands;
@@ -68,15 +88,19 @@ void Simulator::prepare_sums(int p) {
   s.words.resize(static_cast<size_t>(each));
   s.counts.resize(static_cast<size_t>(each));
   s.gate = Open{p, problem().local_k()};
-  s.missing.assign(static_cast<size_t>(bands.count(owner)), count());
+  bool const around = r().way == Way::kRing;
+  s.missing.assign(static_cast<size_t>(bands.count(owner)), around ? std::min(2, count()) : count());
   s.bands_left = bands.count(owner);
   int64_t const slot_rows = broadcast ? problem().m : bands.shards.largest();
   Announcer out{bands, static_cast<int>(r().tiles_n()), s.counts.data(), {}, SimulatedRank::kGoal};
   for (int q = 0; q < count(); ++q) out.words.base[q] = rank(q).words.data();
-  if (r().way == Way::kStage) {
+  if (r().staged()) {
     s.departed.resize(static_cast<size_t>(each * count()));
     for (int q = 0; q < count(); ++q)
-      if (q != p) out.words.base[q] = s.departed.data() + q * each;
+      if (q != p || around) out.words.base[q] = s.departed.data() + q * each;
+  }
+  if (around) prepare_relay(p);
+  if (r().way == Way::kStage) {
     for (int i = 1; i < count(); ++i) {
       int const to = (p + i) % count();
       for (int b = 0; b < bands.count(to); ++b) {
@@ -92,7 +116,8 @@ void Simulator::prepare_sums(int p) {
   }
   switch (r().way) {
     case Way::kPush: s.route = Push{p, slot_rows, out}; break;
-    case Way::kStage: s.route = Stage{p, out}; break;
+    case Way::kStage:
+    case Way::kRing: s.route = Stage{p, out}; break;
     case Way::kSum: s.route = Sum{p, out}; break;
     case Way::kBroadcast: s.route = Broadcast{p, count(), problem().m, out}; break;
     case Way::kNone: break;

@@ -88,9 +88,20 @@ double Simulator::columns(Tile tile) const {
 // instruction holds up (docs/engines.md, try 10).
 double Simulator::storing_us(Tile tile) const {
   if (machine_.engine != EngineKind::kSm90) return 0;
+  constexpr int kSwizzled = 64;  // chunks of so many columns go in pieces of 16 bytes
   StoreKind const store = r().plan.store;
-  double const bytes_a_cycle = store == StoreKind::kTensor ? 32 : store == StoreKind::kVector ? 2.2 : 0.5;
+  double const by_rows = r().shape.config->chunk_n == kSwizzled ? 0.15 : 0.5;
+  double const bytes_a_cycle = store == StoreKind::kTensor ? 32 : store == StoreKind::kVector ? 2.2 : by_rows;
   return tile.rows * columns(tile) * element_ / r().shape.cluster / bytes_a_cycle / out_.parts.clock_mhz;
+}
+
+// A tile crosses the link. In a mirror what comes in is the replay's business, and begins when ours has gone: until
+// then the link carries one direction alone.
+double Simulator::store(int from, int to, double now, double bytes) {
+  constexpr double kOneWay = 2.2;  // stores across PCIe 5: 46 GB/s alone, 21 while the other direction is busy
+  double const rate = machine_.link.store_gbps;
+  if (!machine_.mirror) return ports_.carry(from, to, now, bytes, rate).end;
+  return ports_.leave(from, now, bytes, rank(from).replay_busy > now ? rate : kOneWay * rate).end;
 }
 
 // The maths hand the tile over; it is written while they go on.
@@ -104,7 +115,7 @@ void Simulator::multiplied(int p, int w, double now) {
           double const bytes = static_cast<double>(band.rows) * columns(worker.tile) * element_;
           for (int copy = 0; copy < route.copies(); ++copy) {
             Place const to = route.where(band, first, copy);
-            double const left = ports_.carry(p, to.rank, now, bytes, machine_.link.store_gbps).end;
+            double const left = to.rank == p ? now : store(p, to.rank, now, bytes);
             end = std::max(end, left + kLocalStoreUs);
           }
           return true;
@@ -135,10 +146,11 @@ void Simulator::stored(int p, int w, double now) {
             if constexpr (std::is_same_v<std::decay_t<decltype(route)>, Stage>) {
               if (band.rank == p) partial(p, index, now);
               if (s.copy_waits) s.copy_waits = false, push(now, Kind::kCopy, p, 0);
-            } else if constexpr (std::is_same_v<std::decay_t<decltype(route)>, Broadcast>) {
-              for (int q = 0; q < count(); ++q) partial(q, index, now + (q == p ? 0 : machine_.link.flag_us));
             } else {
-              partial(band.rank, index, now + (band.rank == p ? 0 : machine_.link.flag_us));
+              bool const to_all = std::is_same_v<std::decay_t<decltype(route)>, Broadcast>;
+              double const rows = static_cast<double>(route.out.bands.place(band.rank, index).rows);
+              for (int i = 0; i < (to_all ? count() : 1); ++i)
+                announced(p, to_all ? (p + i) % count() : band.rank, index, rows, now);
             }
             return true;
           });

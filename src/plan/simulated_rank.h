@@ -13,9 +13,10 @@ struct Copy {
   int from = 0, to = 0;
   int64_t row = 0, rows = 0;  // global
   double bytes = 0;
-  Word const* after = nullptr;  // a word of the engine's rank that has to be set first
-  int64_t set = -1;             // which word of rank `to`
-  bool result = false;          // a summed shard of an all-reduce
+  Word const* after = nullptr;      // a word of the engine's rank that has to be set first
+  Word const* and_after = nullptr;  // and this one: what a relay adds to
+  int64_t set = -1;                 // which word of rank `to`
+  bool result = false;              // a summed shard of an all-reduce
 };
 
 struct Worker {
@@ -45,7 +46,8 @@ struct SimulatedRank {
   std::vector<Copy> copies;
   size_t next_copy = 0;
   bool copy_waits = false;
-  double engine_busy = 0;  // until
+  double engine_busy = 0;   // until
+  double replay_busy = -1;  // the same of what plays the others in a mirror; < 0: nothing yet
 
   std::vector<int> missing;  // partials of each band that is summed here
   int bands_left = 0;

@@ -7,8 +7,9 @@ namespace flux {
 namespace {
 
 // Blocks that copy: four of them carry 182 GB/s between two H200s. Pieces go side by side, so the next begins before
-// one has ended; how much each costs is an estimate.
-constexpr double kBlockGbps = 45, kBlockCopyUs = 0.5;
+// one has ended; how much each costs is an estimate. The first waits for the kernel and its first bytes. Beside a GEMM
+// they get less of the memory than copy engines do.
+constexpr double kBlockGbps = 45, kBlockCopyUs = 0.5, kBlockStartUs = 8, kBlocksBeside = 0.86;
 constexpr double kBandUs = 1.0;  // a band of sums, beside its bytes
 
 }  // namespace
@@ -17,21 +18,22 @@ void Simulator::copy(int p, double now) {
   SimulatedRank& s = rank(p);
   if (s.next_copy == s.copies.size() || now < s.engine_busy) return;  // busy: it asks again
   Copy const& c = s.copies[s.next_copy];
-  if (c.after && *c.after != SimulatedRank::kGoal) return void(s.copy_waits = true);
+  for (Word const* word : {c.after, c.and_after})
+    if (word && *word != SimulatedRank::kGoal) return void(s.copy_waits = true);
   LinkRates const& link = machine_.link;
   bool const writes = c.from == p, blocks = r().copying > 0 && !c.result;
-  double before = link.copy_us + (s.next_copy == 0 ? link.start_us : 0),
+  double before = link.copy_us + (s.next_copy == 0 ? link.start_us : 0), behind = link.word_us,
          rate = writes ? link.push_gbps : link.pull_gbps;
   if (blocks) {
-    before = kBlockCopyUs + (s.next_copy == 0 ? machine_.gemm_us : 0);
-    rate = std::min(writes ? link.store_gbps : link.load_gbps, kBlockGbps * r().copying);
+    before = kBlockCopyUs + (s.next_copy == 0 ? machine_.gemm_us + kBlockStartUs : 0), behind = 0;
+    rate = std::min(writes ? link.block_gbps : link.load_gbps, kBlockGbps * r().copying);
   }
-  if (s.multiplies(now)) rate *= link.beside;
+  if (s.multiplies(now)) rate *= blocks ? std::min(kBlocksBeside, link.beside) : link.beside;
   auto const [begin, end] = ports_.carry(c.from, c.to, now + before, c.bytes, rate);
   draw(p, engine_track(s), SpanKind::kCopy, begin - before, end, c.row, c.rows, -1, c.to == p ? -1 : c.to);
   s.engine_busy = end;
-  push(end + (c.to == p ? 0 : link.flag_us), Kind::kArrived, p, static_cast<int>(s.next_copy++));
-  push(end, Kind::kCopy, p, 0);
+  push(end + behind + (c.to == p ? 0 : link.flag_us), Kind::kArrived, p, static_cast<int>(s.next_copy++));
+  push(s.engine_busy, Kind::kCopy, p, 0);
 }
 
 void Simulator::arrived(int p, int index, double now) {
@@ -39,10 +41,27 @@ void Simulator::arrived(int p, int index, double now) {
   SimulatedRank& to = rank(c.to);
   if (c.result) return --to.incoming == 0 ? gathered_sums(to, now) : void();
   to.words[static_cast<size_t>(c.set)] = SimulatedRank::kGoal;
-  if (!problem().gathers()) return partial(c.to, static_cast<int>(c.set % r().bands.most()), now);
   if (to.copy_waits) to.copy_waits = false, push(now, Kind::kCopy, c.to, 0);  // on a ring: it goes on
+  if (!problem().gathers()) {
+    bool const passes = r().way == Way::kRing && c.set / r().bands.most() != c.to;
+    return passes ? void() : partial(c.to, static_cast<int>(c.set % r().bands.most()), now);
+  }
   for (int worker : std::exchange(to.waiting[static_cast<size_t>(c.set)], {})) push(now, Kind::kTile, c.to, worker);
   if (--to.incoming == 0 && !r().fused) begin_gemm(c.to, now);
+}
+
+// A band's partials have been stored at their owner. In a mirror those of the peer are copied then, as many bytes.
+void Simulator::announced(int from, int owner, int band, double rows, double now) {
+  if (from == owner) return partial(owner, band, now);
+  LinkRates const& link = machine_.link;
+  double at = now + link.flag_us;
+  if (machine_.mirror) {
+    SimulatedRank& s = rank(owner);
+    at = std::max(at, s.replay_busy) + link.copy_us + (s.replay_busy < 0 ? link.start_us : 0);
+    at = ports_.enter(owner, at, rows * static_cast<double>(problem().row_bytes()), link.push_gbps).end + link.word_us;
+    s.replay_busy = at;  // the replay's next copy waits for a word of its own, in the same stream
+  }
+  push(at, Kind::kPartial, owner, band);
 }
 
 // One more source's partial of a band is here.
@@ -56,10 +75,10 @@ void Simulator::sum(int p, int band, double now) {
   SimulatedRank& s = rank(p);
   BandWords const& bands = r().bands;
   Place const rows = bands.place(r().way == Way::kBroadcast ? 0 : p, band);
-  double const parts = (r().way == Way::kSum ? 2 : count()) + 1;
+  double const parts = (r().way == Way::kSum || r().way == Way::kRing ? std::min(2, count()) : count()) + 1;
   double const bytes = parts * static_cast<double>(rows.rows) * static_cast<double>(problem().row_bytes());
   double const begin = std::max(s.summed, now);
-  s.summed = begin + kBandUs / (r().way == Way::kStage ? 1 : 8) + bytes / (machine_.memory_gbps * kSumReaches) / 1e3;
+  s.summed = begin + kBandUs / (r().staged() ? 1 : 8) + bytes / (machine_.memory_gbps * kSumReaches) / 1e3;
   draw(p, engine_track(s) + 1, SpanKind::kSum, begin, s.summed, bands.shards.begin(rows.rank) + rows.row, rows.rows,
        -1);
   if (--s.bands_left == 0) summed(p, s.summed);

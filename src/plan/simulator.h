@@ -21,7 +21,7 @@ class Simulator {
   Simulation run();
 
  private:
-  enum class Kind : uint8_t { kTile, kMultiplied, kStored, kCopy, kArrived };
+  enum class Kind : uint8_t { kTile, kMultiplied, kStored, kCopy, kArrived, kPartial };
   struct Event {
     double at;
     uint64_t order;  // events of one moment happen as they were made
@@ -40,12 +40,14 @@ class Simulator {
   void prepare_gather(int p);
   void prepare_ring(int p);
   void prepare_sums(int p);
+  void prepare_relay(int p);
   void add_shard(int engine, int from, int to, Shards const& shards, int64_t row_bytes, bool result);
   void begin_gemm(int p, double at);
   bool ready(SimulatedRank& s, Tile tile, int slice, int worker);
   void tile(int p, int w, double now);
   double columns(Tile tile) const;
   double storing_us(Tile tile) const;
+  double store(int from, int to, double now, double bytes);
   void multiplied(int p, int w, double now);
   void stored(int p, int w, double now);
   void next(SimulatedRank& s, int p, int w, double now);
@@ -53,6 +55,7 @@ class Simulator {
   void copy(int p, double now);
   void arrived(int p, int index, double now);
   void set_word(int at, int64_t index, double now);
+  void announced(int from, int owner, int band, double rows, double now);
   void partial(int owner, int band, double now);
   void sum(int p, int band, double now);
   void summed(int p, double now);

@@ -86,10 +86,29 @@ TileShape best_shape(int64_t m, int64_t n, int64_t k, WeightLayout layout, bool 
   return best;
 }
 
+namespace {
+
+TileShape of_row(int row) {
+  sm90::Config const& config = sm90::kTable[row];
+  return {config.tile_m(), config.tile_n(), config.cluster(), &config};
+}
+
+}  // namespace
+
 TileShape usual_shape(int64_t m, int64_t n, int64_t k, WeightLayout layout, bool gated, Machine const& machine) {
   if (machine.engine != EngineKind::kSm90) return best_shape(m, n, k, layout, gated, machine);
-  sm90::Config const& config = sm90::kTable[sm90::choose(m, n, k, layout, gated, machine.processors).row];
-  return {config.tile_m(), config.tile_n(), config.cluster(), &config};
+  return of_row(sm90::choose(m, n, k, layout, gated, machine.processors).row);
+}
+
+std::optional<TileShape> named_shape(int tile_m, int tile_n, int64_t m, int64_t n, int64_t k, WeightLayout layout,
+                                     bool gated, Machine const& machine) {
+  if (machine.engine == EngineKind::kSm90) {
+    auto const choice = sm90::choose_of(tile_m, tile_n, m, n, k, layout, gated, machine.processors);
+    return choice ? std::optional(of_row(choice->row)) : std::nullopt;
+  }
+  for (TileShape const& shape : tile_shapes(machine, layout, gated))
+    if (shape.tile_m == tile_m && shape.tile_n == tile_n) return shape;
+  return std::nullopt;
 }
 
 double busy(double gemm_us, double beside_us) {

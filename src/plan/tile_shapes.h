@@ -1,5 +1,6 @@
 #pragma once
 // The tiles that a machine's engine has, and what a GEMM in them costs.
+#include <optional>
 #include <vector>
 
 #include "engine/sm90/config.h"
@@ -29,6 +30,10 @@ TileShape best_shape(int64_t m, int64_t n, int64_t k, WeightLayout layout, bool 
 
 /// What the engine takes where a plan leaves it the choice.
 TileShape usual_shape(int64_t m, int64_t n, int64_t k, WeightLayout layout, bool gated, Machine const& machine);
+
+/// The same of a tile that a plan names; nothing where the engine has none like it.
+std::optional<TileShape> named_shape(int tile_m, int tile_n, int64_t m, int64_t n, int64_t k, WeightLayout layout,
+                                     bool gated, Machine const& machine);
 
 /// The part of the time that a GEMM of `gemm_us` takes, one after another with `beside_us` of something else and the
 /// gap between two calls.

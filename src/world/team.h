@@ -13,9 +13,12 @@
 #include "tile/signal.h"
 #include "world/copy_engine.h"
 #include "world/gpu.h"
+#include "world/rank_zero.h"
 #include "world/symmetric_memory.h"
 
 namespace flux {
+
+class PlanTable;  // src/op/tuned_plans.h
 
 /// Calls on one lane come in the same order on every rank; a thread that calls operators beside another takes a lane of
 /// its own (a GPU stream, on GPUs).
@@ -36,6 +39,7 @@ class Team {
   WorldOptions& options() { return options_; }
   Bootstrap& bootstrap() { return *bootstrap_; }
   LinkClock& link_clock() { return link_clock_; }
+  FromRankZero const& from_rank_zero() const { return from_rank_zero_; }
 
   std::vector<std::string> all_gather(std::string_view mine);
   /// Where this rank's operators run: GPU memory, if there is a GPU.
@@ -49,6 +53,8 @@ class Team {
   void check() const;
   /// Ends the world for every rank: this rank failed for a reason of its own.
   void fail();
+
+  std::shared_ptr<PlanTable> plan_table;  ///< the operators'
 
  private:
   // One a rank, in symmetric memory. `calls` are the entries its peers posted: number << 32 | digest. One a peer will
@@ -78,6 +84,7 @@ class Team {
   std::shared_ptr<Gpu> gpu_;
   std::shared_ptr<SymmetricMemory> gpu_abort_;  // one word a rank, where kernels look
   std::vector<LinkProof> links_;
+  FromRankZero from_rank_zero_;
   LinkClock link_clock_;
   uint32_t operators_ = 0;
   std::array<std::atomic<uint64_t>, kLanes> calls_{};  // our own latest entry

@@ -7,7 +7,7 @@
 namespace flux::test {
 namespace {
 
-std::string const kSmall = "tune gemm_rs --m 96 --n 64 --k 64 --ranks 2 --rounds 2 --candidates 3 ";
+std::string const kSmall = "tune gemm_rs --host --m 96 --n 64 --k 64 --ranks 2 --rounds 2 --candidates 3 ";
 
 TEST(Tune, TimesKeepsAndFindsAgain) {
   TemporaryFolder folder;
@@ -30,8 +30,9 @@ TEST(Tune, EveryOperatorOnThreadsAndProcesses) {
   TemporaryFolder folder;
   for (std::string op : {"ag_gemm", "gemm_rs", "gemm_ar"})
     for (std::string world : {"threads", "processes"}) {
-      Outcome const done = flux("tune " + op + " --m 40 --n 48 --k 64 --ranks 2 --rounds 1 --candidates 2 --world " +
-                                world + " --cache " + (folder / "plans.json").string());
+      Outcome const done =
+          flux("tune " + op + " --host --m 40 --n 48 --k 64 --ranks 2 --rounds 1 --candidates 2 --world " + world +
+               " --cache " + (folder / "plans.json").string());
       EXPECT_EQ(done.code, 0) << done.text;
       EXPECT_NE(done.text.find("kept in"), std::string::npos) << done.text;
     }
@@ -60,7 +61,7 @@ TEST(Tune, BadInputGetsOneSentenceAndCodeTwo) {
 TEST(Doctor, MeasuresAMachineThatPlanReads) {
   TemporaryFolder folder;
   std::string const machine = (folder / "host.json").string();
-  Outcome const measured = flux("doctor --measure " + machine);
+  Outcome const measured = flux("doctor --host --measure " + machine);
   ASSERT_EQ(measured.code, 0) << measured.text;
   Outcome const planned = flux("plan ag_gemm --m 256 --n 512 --k 512 --tp 2 --dtype fp32 --json --machine " + machine);
   ASSERT_EQ(planned.code, 0) << planned.text;

@@ -10,7 +10,8 @@ extern "C" int LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) {
   using namespace flux;
   try {
     PlanCache const cache = PlanCache::parse({reinterpret_cast<char const*>(data), size}, "input");
-    if (PlanCache::parse(cache.text(), "again").plans() != cache.plans()) std::abort();
+    PlanCache const again = PlanCache::parse(cache.text(), "again");
+    if (again.plans() != cache.plans() || again.text() != cache.text()) std::abort();
   } catch (Error const& error) {
     if (error.kind() != ErrorKind::kInvalid) std::abort();
   }

@@ -57,7 +57,8 @@ TEST(Machine, WrongFiles) {
   EXPECT_HAS(with("memory_gbps", "fast"), "\"memory_gbps\"");
   EXPECT_HAS(with("memory_gbps", nullptr), "\"memory_gbps\"");
   EXPECT_HAS(with("engine", "sm70"), "sm90, sm80, host");
-  EXPECT_HAS(with("schema", 2), "reads schema 1");
+  EXPECT_HAS(with("schema", 1), "reads schema 2");
+  EXPECT_HAS(with("mirror", 1), "true or false");
   EXPECT_HAS(with("colour", "green"), "\"colour\"");
   EXPECT_HAS(with("sustained_mhz", 9e4), "clock_mhz");
   EXPECT_HAS(with("link", 3), "the link");

@@ -18,11 +18,12 @@ class Known : public MachineProbe {
     return m.gemm_us + cycles(shape, rows, n, k, WeightLayout::kOutIn, m) / (busy ? m.sustained_mhz : m.clock_mhz);
   }
   double copy_here_us(int64_t bytes) override { return 3 + 2.0 * of(bytes) / m.memory_gbps / 1e3; }
-  double copies_us(int count, int64_t bytes, bool pull) override {
-    return m.link.start_us + count * (m.link.copy_us + of(bytes) / (pull ? m.link.pull_gbps : m.link.push_gbps) / 1e3);
+  double copies_us(int count, int64_t bytes, bool pull, bool words) override {
+    double const rate = pull ? m.link.pull_gbps : m.link.push_gbps;
+    return m.link.start_us + count * (m.link.copy_us + (words ? m.link.word_us : 0) + of(bytes) / rate / 1e3);
   }
   double kernel_us(int64_t bytes, bool load) override {
-    return 4 + of(bytes) / (load ? m.link.load_gbps : m.link.store_gbps) / 1e3;
+    return 4 + of(bytes) / (load ? m.link.load_gbps : m.link.block_gbps) / 1e3;
   }
   double round_trip_us() override { return 2 * m.link.flag_us; }
   double collective_us(int64_t bytes) override {
@@ -45,10 +46,11 @@ TEST(MeasuredMachine, IsTheOneThatWasMeasured) {
     Machine const found = measured_machine(probe, blank);
     EXPECT_NEAR(found.clock_mhz / truth.clock_mhz, 1, 0.06);
     EXPECT_NEAR(found.memory_gbps / truth.memory_gbps, 1, 0.02);
-    for (auto rate : {&LinkRates::push_gbps, &LinkRates::pull_gbps, &LinkRates::store_gbps, &LinkRates::load_gbps,
+    for (auto rate : {&LinkRates::push_gbps, &LinkRates::pull_gbps, &LinkRates::block_gbps, &LinkRates::load_gbps,
                       &LinkRates::collective_gbps})
       EXPECT_NEAR(found.link.*rate / (truth.link.*rate), 1, 0.01);
-    for (auto time : {&LinkRates::copy_us, &LinkRates::start_us, &LinkRates::flag_us, &LinkRates::collective_us})
+    for (auto time : {&LinkRates::copy_us, &LinkRates::word_us, &LinkRates::start_us, &LinkRates::flag_us,
+                      &LinkRates::collective_us})
       EXPECT_NEAR(found.link.*time, truth.link.*time, 0.01);
   }
 }
@@ -63,7 +65,7 @@ TEST(MeasuredMachine, WithoutACollectiveLibraryCopiesStandForIt) {
 TEST(MeasuredMachine, TimesThatMakeNoSenseAreRefused) {
   class Broken : public Known {
     using Known::Known;
-    double copies_us(int, int64_t, bool) override { return 5; }
+    double copies_us(int, int64_t, bool, bool) override { return 5; }
   } probe(find_machine("h200"));
   EXPECT_HAS(error_of(ErrorKind::kDevice, [&] { measured_machine(probe, find_machine("h200")); }), "measure again");
 }

@@ -28,7 +28,7 @@ class RandomProblems {
     Plan p;
     p.fused = below(5) > 0, p.in_order = below(4) > 0;
     p.transport = one_of({Transport::kPush, Transport::kPush, Transport::kPull, Transport::kRemote});
-    p.route = one_of({RouteKind::kAuto, RouteKind::kPush, RouteKind::kStage, RouteKind::kSum});
+    p.route = one_of({RouteKind::kAuto, RouteKind::kPush, RouteKind::kStage, RouteKind::kSum, RouteKind::kRing});
     p.comm_rows = one_of<int64_t>({0, 0, 64, 300, kWholeShard});
     p.copy_blocks = one_of({kChosenCopies, kChosenCopies, 0, 4, 8});
     p.path = below(6) > 0 ? Path::kDirect : Path::kRing;

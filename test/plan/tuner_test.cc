@@ -111,7 +111,7 @@ TEST(PlanCache, KeepsAndFindsAgain) {
   ASSERT_EQ(cache.plans().size(), 2u) << "the same problem is replaced";
   EXPECT_EQ(PlanCache::parse(cache.text(), "text").plans(), cache.plans());
 
-  FoundPlan const exact = cache.find(problem(2048), h800());
+  FoundPlan const exact = cache.find(problem(2048), key(h800()));
   EXPECT_EQ(exact.source, FoundPlan::Source::kTuned);
   EXPECT_EQ(exact.plan.comm_rows, 128);
   EXPECT_EQ(exact.expected_us, 90);
@@ -119,32 +119,51 @@ TEST(PlanCache, KeepsAndFindsAgain) {
 
 TEST(PlanCache, ANearProblemLendsItsPlanAtTheModelsCorrection) {
   PlanCache cache;
-  char const* plan = "route=stage comm_rows=256 order=naive";
-  double const simulated = simulate(problem(2048), parse_plan(plan), h800()).total_us;
-  cache.put(tuned(2048, plan, simulated / 4));  // far better than the model thinks
-  FoundPlan const near = cache.find(problem(2500), h800());
-  EXPECT_EQ(near.source, FoundPlan::Source::kModel) << "a model that is off is off for its own choice too";
-  EXPECT_LT(near.expected_us, simulated);
-
-  cache.put(tuned(2048, "fused=yes", simulate(problem(2048), {}, h800()).total_us));
-  EXPECT_NE(cache.find(problem(64 * 2048), h800()).source, FoundPlan::Source::kNear) << "too far away";
+  cache.put(h800());
   Ranking const ranking = rank_candidates(problem(2500), h800());
-  cache.put({key(h800()), problem(2048), ranking.best().plan, 100});
-  FoundPlan const same = cache.find(problem(2500), h800());
+  Plan slow;
+  for (Candidate const& c : ranking.candidates)
+    if (c.chosen_from()) slow = c.plan;  // the last is the slowest
+  cache.put({key(h800()), problem(2048), slow, simulate(problem(2048), slow, h800()).total_us / 4});
+  FoundPlan const open = cache.find(problem(2500), key(h800()));
+  EXPECT_EQ(open.source, FoundPlan::Source::kOpen) << "a model that is off is off for an open plan too";
+  EXPECT_EQ(open.plan, Plan{});
+  EXPECT_NEAR(open.expected_us, simulate(problem(2500), {}, h800()).total_us / 4, 1e-6);
+  EXPECT_EQ(cache.find(problem(64 * 2048), key(h800())).expected_us, 0) << "too far away";
+
+  Plan const fast = ranking.best().plan;
+  ASSERT_LT(simulate(problem(2500), fast, h800()).total_us, simulate(problem(2500), {}, h800()).total_us);
+  cache.put({key(h800()), problem(2048), fast, 100});
+  FoundPlan const same = cache.find(problem(2500), key(h800()));
   EXPECT_EQ(same.source, FoundPlan::Source::kNear);
+  EXPECT_EQ(same.plan, fast);
   EXPECT_HAS(same.why, "tuned for m 2048");
+}
+
+TEST(PlanCache, NearProblemsAreComparedByTheMachineThatIsKept) {
+  Machine mine = h800();
+  mine.name = "mine", mine.processors = 77, mine.link.store_gbps = 5;  // of no named machine
+  Plan const staged = parse_plan("route=stage");
+  ASSERT_LT(simulate(problem(2500), staged, mine).total_us, simulate(problem(2500), {}, mine).total_us);
+  PlanCache cache;
+  cache.put({key(mine), problem(2048), staged, 100});
+  EXPECT_EQ(cache.find(problem(2500), key(mine)).plan, Plan{}) << "nothing to compare by";
+  cache.put(mine);
+  PlanCache const again = PlanCache::parse(cache.text(), "text");
+  EXPECT_EQ(again.machine(key(mine)), mine);
+  EXPECT_EQ(again.find(problem(2500), key(mine)).plan, staged);
 }
 
 TEST(PlanCache, OtherMachinesAndProblemsDoNotCount) {
   PlanCache cache;
   cache.put(tuned(2048, "route=stage", 1));
-  EXPECT_EQ(cache.find(problem(2048), find_machine("a800")).source, FoundPlan::Source::kModel);
+  EXPECT_EQ(cache.find(problem(2048), key(find_machine("a800"))).source, FoundPlan::Source::kOpen);
   Problem other = problem(2048);
   other.n += 8;
-  EXPECT_EQ(cache.find(other, h800()).source, FoundPlan::Source::kModel);
+  EXPECT_EQ(cache.find(other, key(h800())).source, FoundPlan::Source::kOpen);
   Machine renamed = h800();
   renamed.name = "mine", renamed.clock_mhz += 10;
-  EXPECT_EQ(cache.find(problem(2048), renamed).source, FoundPlan::Source::kTuned);
+  EXPECT_EQ(cache.find(problem(2048), key(renamed)).source, FoundPlan::Source::kTuned);
 }
 
 // Torn, foreign, of another schema, wrong inside: a sentence, and on without it. Such a file is never overwritten.
@@ -162,7 +181,9 @@ TEST(PlanCache, AFileThatIsNoCacheCostsASentence) {
            {"", "truncated"},
            {"[]", "no file of tuned plans"},
            {"{\"workloads\": []}", "no file of tuned plans"},
-           {with("\"schema\": 1", "\"schema\": 7"), "schema 1"},
+           {with("\"schema\": 2", "\"schema\": 7"), "schema 2"},
+           {with("\"machines\": [", "\"others\": ["), "no list \"machines\""},
+           {with("\"machines\": [", "\"machines\": [7"), "no object"},
            {with("route=stage", "route=teleport"), "route=teleport"},
            {with("\"m\":2048", "\"m\":-5"), "m is -5"},
            {with("\"m\":2048", "\"m\":20.5"), "whole number"},
@@ -175,7 +196,7 @@ TEST(PlanCache, AFileThatIsNoCacheCostsASentence) {
     EXPECT_TRUE(cache.plans().empty());
     EXPECT_HAS(cache.note(), says);
     EXPECT_EQ(cache.note().find('\n'), std::string::npos);
-    EXPECT_EQ(cache.find(problem(512), h800()).source, FoundPlan::Source::kModel);
+    EXPECT_EQ(cache.find(problem(512), key(h800())).source, FoundPlan::Source::kOpen);
     EXPECT_HAS(PlanCache::add(path, {tuned(1, "", 1)}), "stays as it is");
     EXPECT_EQ(bytes_of(path), bytes);
   }

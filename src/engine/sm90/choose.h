@@ -2,6 +2,8 @@
 // Which row of the table: a first, simple cost. Pure, for planner and launcher alike. The constants are fitted to a
 // sweep of all rows over the core workloads; on it, the choice costs 0.3 % against the best row of each problem.
 #include <algorithm>
+#include <optional>
+#include <string>
 
 #include "engine/sm90/config.h"
 
@@ -38,18 +40,33 @@ inline double cost(Config const& config, int64_t m, int64_t n, int64_t k, int pr
   return std::max(maths, memory + tile / up(k, kBlockK));
 }
 
-/// The cheapest row. `n` counts gate and up where gated.
-inline Choice choose(int64_t m, int64_t n, int64_t k, WeightLayout layout, bool gated, int processors) {
+/// The cheapest of the rows whose tile is `tile_m` x `tile_n`, which several may have, with k shared or not; 0 x 0: of
+/// all. Nothing where the table has no such tile. `n` counts gate and up where gated.
+inline std::optional<Choice> choose_of(int tile_m, int tile_n, int64_t m, int64_t n, int64_t k, WeightLayout layout,
+                                       bool gated, int processors) {
   constexpr double kOddWidth = 0.12;  // column-major weights are read more slowly in an odd number of 8 columns
-  Choice best;
+  std::optional<Choice> best;
   for (int row = 0; row < kConfigs; ++row) {
     Config const& config = kTable[row];
     if (gated && !config.gateable(layout)) continue;
+    if (tile_m > 0 && (config.tile_m() != tile_m || config.tile_n() != tile_n)) continue;
     bool const odd = layout == WeightLayout::kInOut && config.block_n % 16 != 0;
     double const c = cost(config, m, n, k, processors) * (odd ? 1 + kOddWidth : 1);
-    if (best.cost == 0 || c < best.cost) best.row = row, best.cost = c;
+    if (!best || c < best->cost) best = Choice{row, Choice{}.band, c};
   }
   return best;
+}
+inline Choice choose(int64_t m, int64_t n, int64_t k, WeightLayout layout, bool gated, int processors) {
+  return *choose_of(0, 0, m, n, k, layout, gated, processors);
+}
+
+/// ` 128x512 256x256 ...`, for who asked for another.
+inline std::string tile_names(WeightLayout layout, bool gated) {
+  std::string names;
+  for (Config const& config : kTable)
+    if (!gated || config.gateable(layout))
+      names += " " + std::to_string(config.tile_m()) + "x" + std::to_string(config.tile_n());
+  return names;
 }
 
 }  // namespace flux::sm90

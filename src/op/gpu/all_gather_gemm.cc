@@ -65,14 +65,14 @@ struct GpuGather::Way {
   bool in_place = false;   // rows are read at their owners
   bool own_apart = false;  // our own rows are read from x
   int copying = 0;         // blocks that carry rows; 0: the copy engine does
-  bool ahead = false;      // they do before the GEMM begins
+
   Word* readable() const { return words.at(rank) + layout.size(); }
 };
 
 /// Which tiles in which order: all that is known before the call begins.
 sm90::Launch GpuGather::arranged(Linear const& linear, Tiles const& tiles, Way const& way) const {
   sm90::Launch l;
-  l.config = tiles.row, l.blocks = gemm_blocks(plan, *team.gpu(), plan.fused && !way.ahead ? way.copying : 0);
+  l.config = tiles.row, l.blocks = gemm_blocks(plan, *team.gpu(), plan.fused ? way.copying : 0);
   l.weight = linear.weight, l.layout = linear.layout;
   l.order = arrange(plan.in_order && plan.fused ? Order::kArrival : Order::kNaive,
                     way.in_place ? Tiling::kWithin : Tiling::kAcross, way.layout.shards, tiles.config().tile_m(),
@@ -141,19 +141,19 @@ void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears,
   int copying = 0;
   if (plan.transport != Transport::kRemote)
     copying = blocks_to_copy(plan, piece_bytes, plan.path == Path::kRing, *team.gpu());
-  bool const ahead = carried_ahead(plan, copying, piece_bytes);
+
   for (Linear const& l : linears) {
     require_on_gpu(l);
     bool const out_in = l.layout == WeightLayout::kOutIn;
     int64_t const n = out_in ? l.weight.rows : l.weight.columns;
     tiles.push_back(choose_tiles(plan, to_tile, n, shape.k, l.layout, l.gated,
-                                 gemm_processors(plan, *team.gpu(), plan.fused && !ahead ? copying : 0)));
+                                 gemm_processors(plan, *team.gpu(), plan.fused ? copying : 0)));
     tallest = std::max(tallest, tiles.back().config().tile_m());
   }
   now.k_slices = slices_of_k(plan, copying, piece_bytes, m, tallest);
   if (plan.comm_rows == 0 && !tiles.empty()) now.comm_rows = tiles[0].rounded(now.comm_rows);
   Way way{m, team.rank(), arrival_words(m, shape.k, team.size(), kSliceUnit, now)};
-  way.in_place = plan.transport == Transport::kRemote, way.copying = copying, way.ahead = ahead;
+  way.in_place = plan.transport == Transport::kRemote, way.copying = copying;
   if (recording) {
     for (size_t i = 0; i < linears.size(); ++i) recording->reserve(arranged(linears[i], tiles[i], way));
     recording->begin(channel, stream);
@@ -200,8 +200,7 @@ void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears,
     if (way.copying == 0)
       channel.copies().enqueue(copies(gather));
     else
-      channel.copy_by_blocks(copies(gather), theirs, way.copying, shape.dtype, way.call.watch,
-                             way.ahead ? stream : channel.copies().stream());
+      channel.copy_by_blocks(copies(gather), theirs, way.copying, shape.dtype, way.call.watch);
   };
   // The GEMM comes before the copies it waits for: so it does not wait for the host to enqueue them, and a graph does
   // not put it behind them in their queue. Not before blocks that copy, which would wait for the host then.

@@ -35,11 +35,11 @@ void GpuChannel::replay(std::span<Transfer const> transfers) {
 }
 
 void GpuChannel::copy_by_blocks(std::span<Transfer const> ours, std::span<Transfer const> theirs, int blocks,
-                                DType dtype, Watch const& watch, Stream stream) {
+                                DType dtype, Watch const& watch) {
   Word* const counts = reinterpret_cast<Word*>(counts_.get());
   BlockCopies const lists[] = {{ours, counts}, {theirs, counts + kCopyCounts}};
-  copies_.enqueue_timed(ours, stream, [&] {
-    flux::copy_by_blocks({lists, theirs.empty() ? size_t{1} : size_t{2}}, blocks, dtype, watch, stream);
+  copies_.enqueue_timed(ours, [&] {
+    flux::copy_by_blocks({lists, theirs.empty() ? size_t{1} : size_t{2}}, blocks, dtype, watch, copies_.stream());
   });
 }
 

@@ -24,10 +24,10 @@ class GpuChannel final : public Channel {
   void drain() { buffers().under_way->drain(); }
 
   CopyStream& copies() { return copies_; }
-  /// Blocks of the GPU perform `ours` in `stream`, the caller's or that of copies(), and with as many more, in a
-  /// mirror, `theirs`: what the ranks that are left out send. A transfer that adds is of `dtype`.
+  /// Blocks of the GPU perform `ours` beside the caller's stream, as copies() does, and with as many more, in a mirror,
+  /// `theirs`: what the ranks that are left out send. A transfer that adds is of `dtype`.
   void copy_by_blocks(std::span<Transfer const> ours, std::span<Transfer const> theirs, int blocks, DType dtype,
-                      Watch const& watch, Stream stream);
+                      Watch const& watch);
 
   /// Keeps the times of the copies that go and, in a mirror, of those that come; null: no more.
   void record(std::vector<TimedCopy>* out, std::vector<TimedCopy>* in) {

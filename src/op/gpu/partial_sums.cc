@@ -158,7 +158,7 @@ void GpuPartialSums::send_staged(GpuChannel& channel, Call const& call, Traffic 
   for (Transfer& copy : ours) copy.clear_after = false;  // all at once, below: each stream write costs some 5 us
   if (t.copying > 0)
     channel.copy_by_blocks(ours, channel.mirrored() ? others(t) : std::vector<Transfer>{}, t.copying, dtype_,
-                           call.watch, channel.copies().stream());
+                           call.watch);
   else if (channel.mirrored())
     send_in_lock_step(channel, t, ours, others(t));
   else

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "engine/sm90/choose.h"
 #include "kernel/sm90.h"
@@ -12,27 +11,12 @@
 namespace flux {
 
 Tiles choose_tiles(Plan const& plan, int64_t m, int64_t n, int64_t k, WeightLayout layout, bool gated, int processors) {
-  if (plan.block_m == 0) {
-    sm90::Choice const choice = sm90::choose(m, n, k, layout, gated, processors);
-    return {choice.row, plan.band > 0 ? plan.band : choice.band, choice.cost};
-  }
-  std::string known;
-  std::optional<Tiles> named;
-  double least = 0;
-  for (int row = 0; row < sm90::kConfigs; ++row) {
-    sm90::Config const& config = sm90::kTable[row];
-    if (gated && !config.gateable(layout)) continue;
-    double const cost = sm90::cost(config, m, n, k, processors);
-    bool const asked_for = config.tile_m() == plan.block_m && config.tile_n() == plan.block_n;
-    if (asked_for && (!named || cost < least)) {  // the same tile with k shared or not
-      named = {row, plan.band > 0 ? plan.band : sm90::Choice{}.band};
-      least = cost;
-    }
-    known += fmt::format(" {}x{}", config.tile_m(), config.tile_n());
-  }
-  if (named) return *named;
-  throw Error(ErrorKind::kUnsupported, fmt::format("tile={}x{} is none of this GPU's{}: auto{}", plan.block_m,
-                                                   plan.block_n, gated ? " for a gated layer" : "", known));
+  auto const choice = sm90::choose_of(plan.block_m, plan.block_n, m, n, k, layout, gated, processors);
+  if (!choice)
+    throw Error(ErrorKind::kUnsupported,
+                fmt::format("tile={}x{} is none of this GPU's{}: auto{}", plan.block_m, plan.block_n,
+                            gated ? " for a gated layer" : "", sm90::tile_names(layout, gated)));
+  return {choice->row, plan.band > 0 ? plan.band : choice->band, plan.block_m > 0 ? 0 : choice->cost};
 }
 
 int blocks_to_copy(Plan const& plan, int64_t piece_bytes, bool around, Gpu const& gpu) {

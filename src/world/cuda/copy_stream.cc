@@ -142,8 +142,8 @@ void CopyStream::wait(Transfer const& t, TimedCopy* timed) {
   waiting_ = waits_ != nullptr;
   wait_word(waits(), t.after, t.goal);
   if (t.clear_after) write_word(waits(), t.after, 0);
-  if (timed) timed->ready = std::make_shared<Moment>(waits());
   if (waiting_) order(*waits_, copies_, ordered_);
+  if (timed) timed->ready = std::make_shared<Moment>(waits());
 }
 
 // A stream write between two copies would keep the copy engine for some 8 us. The stream that writes is told to wait
@@ -172,12 +172,11 @@ void CopyStream::tell() {
   untold_.reset(), telling_ = true;
 }
 
-void CopyStream::enqueue_timed(std::span<Transfer const> transfers, Stream stream,
-                               std::function<void()> const& enqueue) {
+void CopyStream::enqueue_timed(std::span<Transfer const> transfers, std::function<void()> const& enqueue) {
   if (!timed_ || transfers.empty()) return enqueue();
-  TimedCopy all{transfers.front(), std::make_shared<Moment>(stream), {}};
+  TimedCopy all{transfers.front(), std::make_shared<Moment>(copies_), {}};
   enqueue();
-  all.end = std::make_shared<Moment>(stream);
+  all.end = std::make_shared<Moment>(copies_);
   timed_->push_back(all);
 }
 

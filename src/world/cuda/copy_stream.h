@@ -61,8 +61,8 @@ class CopyStream {
   /// What is enqueued on `caller` from now on comes after what was enqueued here so far.
   void join(Stream caller);
   void enqueue(std::span<Transfer const> transfers);
-  /// The same, by other means: `enqueue` does it in one piece, in `stream`.
-  void enqueue_timed(std::span<Transfer const> transfers, Stream stream, std::function<void()> const& enqueue);
+  /// The same, by other means: `enqueue` does it in one piece.
+  void enqueue_timed(std::span<Transfer const> transfers, std::function<void()> const& enqueue);
   /// Keeps the times of each copy from now on; null: no more.
   void record(std::vector<TimedCopy>* to) { timed_ = to; }
   Stream stream() const { return copies_; }

@@ -96,6 +96,8 @@ TEST_F(FakeOperators, SayWhatToDoWithoutNccl) {
   }
 }
 
+TEST_F(FakeOperators, TuneThemselvesAlikeOnAllRanks) { expect_fine("tunes"); }
+
 TEST_F(FakeOperators, LayersShareBuffers) { expect_fine("shared_buffers"); }
 
 TEST_F(FakeOperators, TheHostRunsAheadSoFarAndAnOperatorWaitsForItsCalls) { expect_fine("runs_ahead"); }

@@ -13,6 +13,7 @@
 #include "gpu/fake/programs.h"
 #include "gpu/fake/runtime.h"
 #include "gpu/scenario_list.h"
+#include "plan/plan_cache.h"
 #include "world/program.h"
 #include "world/team.h"
 
@@ -224,6 +225,32 @@ void too_much_memory(World&) {
   world->barrier();
 }
 
+// Operators that leave the choice are tuned by all ranks, take the same plan, and are right; another world finds it.
+void tunes(World& meeting) {
+  GemmReduceScatter::Shape const shape{192, 64, DType::kBF16, 384};
+  std::string const file = meeting.all_gather(
+      fmt::format("{}/flux_tunes_{}.json", std::filesystem::temp_directory_path().string(), getpid()))[0];
+  WorldOptions options;
+  options.limit_seconds = 10, options.device = kGpuByRank;
+  options.plan_cache = meeting.rank() == 0 ? file : "none";  // rank 0's counts
+  std::string first;
+  for (double const seconds : {0.2, 0.0}) {
+    options.tune_seconds = seconds;
+    auto const world = World::processes(bootstrap_from_environment(), options);
+    GemmReduceScatter const op(*world, shape);
+    std::string const mine = to_string(op.plan());
+    for (std::string const& plan : world->all_gather(mine))
+      if (plan != mine) throw std::runtime_error(mine + " here, elsewhere " + plan);
+    if (first.empty()) first = mine;
+    if (mine != first) throw std::runtime_error("tuned was " + first + " and found " + mine);
+    if (meeting.rank() == 0 && PlanCache::read(file).plans().size() != 1) throw std::runtime_error("it was not kept");
+    Layer layer(*world, 0.5f);
+    layer.run(), layer.check();
+    world->barrier();
+  }
+  if (meeting.rank() == 0) std::filesystem::remove(file);
+}
+
 void through_nccl(World&) {
   auto const world = world_on_gpu(10);
   if (world->team().gpu()->nccl() == nullptr) throw std::runtime_error("the links are used");
@@ -261,6 +288,7 @@ std::vector<Program> const& programs() {
                                 {"scenarios3", 3, 20, scenarios},
                                 {"shared_buffers", 3, 10, shared_buffers},
                                 {"through_nccl", 3, 10, through_nccl},
+                                {"tunes", 3, 20, tunes},
                                 {"absent_from_nccl", 3, 10, absent_from_nccl},
                                 {"runs_ahead", 1, 20, runs_ahead},
                                 {"never_over", 1, 20, never_over},
