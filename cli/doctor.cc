@@ -15,6 +15,7 @@
 #include "flux/version.h"
 #include "io/atomic_file.h"
 #include "world/gpu_report.h"
+#include "world/ring_order.h"
 #include "world/symmetric_memory.h"
 
 namespace flux::cli {
@@ -32,6 +33,24 @@ std::string sharing_of(GpuFacts const& gpu) {
   if (gpu.no_vmm.empty()) return "processes share its memory by the driver's virtual memory";
   if (gpu.no_ipc.empty()) return fmt::format("processes share its memory by CUDA IPC (virtual memory: {})", gpu.no_vmm);
   return fmt::format("processes cannot share its memory (virtual memory: {}; CUDA IPC: {})", gpu.no_vmm, gpu.no_ipc);
+}
+
+std::vector<int> nodes_of(GpuReport const& report) {
+  std::vector<int> nodes;
+  for (GpuFacts const& gpu : report.gpus) nodes.push_back(gpu.node);
+  return nodes;
+}
+
+/// Which GPU each rank takes where they are chosen by rank.
+Finding ring_of(GpuReport const& report) {
+  auto const nodes = nodes_of(report), order = ring_order(nodes);
+  bool const known = std::ranges::find(nodes, kUnknownNode) == nodes.end();
+  std::string const taken = fmt::format("ranks 0 to {} take GPUs {}", order.size() - 1, fmt::join(order, " "));
+  if (!known) return {"ring", taken + "; their NUMA nodes are not known", true};
+  return {"ring",
+          fmt::format("{}, on NUMA nodes {}: {} of {} hops around the ring cross between nodes", taken,
+                      fmt::join(nodes, " "), crossings(order, nodes), order.size()),
+          true};
 }
 
 // The GPUs, then the matrix of their links.
@@ -60,6 +79,7 @@ void add_gpus(std::vector<Finding>& list, GpuReport const& report) {
                                 pair.works ? "copies, words behind them, stores and loads arrive as they were sent"
                                            : "does not work: " + pair.reason),
                     kernels && pair.works});
+  if (report.gpus.size() > 1) list.push_back(ring_of(report));
   bool const broken = std::ranges::any_of(report.pairs, [](GpuPair const& pair) { return !pair.works; });
   list.push_back({"nccl",
                   report.no_nccl.empty() ? broken ? "here; ranks go through it, unfused, because a link does not work"
@@ -80,7 +100,8 @@ nlohmann::json to_json(GpuReport const& report) {
                     {"multiprocessors", g.processors},
                     {"memory_bytes", g.memory_bytes},
                     {"vmm", g.no_vmm.empty()},
-                    {"ipc", g.no_ipc.empty()}});
+                    {"ipc", g.no_ipc.empty()},
+                    {"numa_node", g.node}});
   for (GpuPair const& p : report.pairs)
     links.push_back({{"from", p.from},
                      {"to", p.to},
@@ -89,7 +110,7 @@ nlohmann::json to_json(GpuReport const& report) {
                      {"native_atomics", p.atomics},
                      {"works", p.works},
                      {"reason", p.reason}});
-  return {{"gpus", gpus}, {"links", links}};
+  return {{"gpus", gpus}, {"links", links}, {"ring", ring_order(nodes_of(report))}};
 }
 
 std::vector<Finding> examine(GpuReport const& gpus) {

@@ -72,7 +72,7 @@ endif()
 # CUDA runtime and for our kernels.
 if(FLUX_CUDA_FOUND)
   set(on_fake_gpu ${flux_sources})
-  list(FILTER on_fake_gpu INCLUDE REGEX "/src/(engine|io|op|plan|world)/|/trace/timeline")
+  list(FILTER on_fake_gpu INCLUDE REGEX "/src/(engine|io|op|plan|trace|world)/|/report/budget")
   file(GLOB on_gpu CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/world/cuda/*.cc ${PROJECT_SOURCE_DIR}/src/op/gpu/*.cc)
   add_library(flux_on_fake_gpu SHARED ${on_fake_gpu} ${on_gpu})
   target_include_directories(flux_on_fake_gpu PUBLIC include src)
@@ -82,8 +82,14 @@ if(FLUX_CUDA_FOUND)
   target_compile_definitions(flux_on_fake_gpu PRIVATE FLUX_WITH_CUDA=1 FLUX_WITH_SM90=1)
   target_compile_options(flux_on_fake_gpu PRIVATE ${flux_light})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/test/gpu/fake/*.cc)
+  # The suite of operators too, of all that a GPU times: its kernels are played as well.
+  set(bench_on_fake_gpu overlap_suite overlap_problem overlap_methods subject collectives exchange chunked lockstep problem
+                        result ours cublaslt graph_timing timing)
+  list(TRANSFORM bench_on_fake_gpu REPLACE "(.+)" "bench/gemm/\\1.cc")
+  list(APPEND bench_on_fake_gpu bench/workloads.cc bench/case.cc bench/placed.cc bench/plain_gemm.cc
+       bench/reference.cc)
   add_executable(test_fake_gpu ${sources} test/gpu/scenario_list.cc test/op/scenario.cc test/world/main.cc
-                 test/world/program.cc bench/gemm/exchange.cc)
+                 test/world/program.cc ${bench_on_fake_gpu})
   set_target_properties(test_fake_gpu PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test)
   target_include_directories(test_fake_gpu PRIVATE test ${PROJECT_SOURCE_DIR})
   target_link_libraries(test_fake_gpu PRIVATE flux_on_fake_gpu GTest::gtest Eigen3::Eigen fmt::fmt
@@ -94,7 +100,14 @@ if(FLUX_CUDA_FOUND)
                         LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test/fake_nccl)
   target_link_libraries(flux_fake_nccl PRIVATE flux_compiler)
   target_compile_definitions(test_fake_gpu PRIVATE FLUX_FAKE_NCCL="${PROJECT_BINARY_DIR}/test/fake_nccl")
-  add_dependencies(test_fake_gpu flux_fake_nccl)
+  add_library(flux_fake_cublaslt SHARED test/gpu/fake/cublaslt/cublaslt.cc)
+  set_target_properties(flux_fake_cublaslt PROPERTIES OUTPUT_NAME cublasLt SOVERSION 13
+                        LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test/fake_cublaslt)
+  target_include_directories(flux_fake_cublaslt SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+  target_link_libraries(flux_fake_cublaslt PRIVATE flux_compiler)
+  target_compile_definitions(test_fake_gpu PRIVATE
+    FLUX_FAKE_CUBLASLT="$<TARGET_FILE:flux_fake_cublaslt>" FLUX_WORKLOADS="${PROJECT_SOURCE_DIR}/bench/workloads.json")
+  add_dependencies(test_fake_gpu flux_fake_nccl flux_fake_cublaslt)
   add_test(NAME fake_gpu COMMAND test_fake_gpu --gtest_output=xml:${results}/fake_gpu.xml)
   set_tests_properties(fake_gpu PROPERTIES TIMEOUT 300 ENVIRONMENT FLUX_PLAN_CACHE=none)
 endif()

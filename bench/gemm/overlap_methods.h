@@ -34,7 +34,7 @@ class OverlapMethods {
   double median(size_t method) const { return methods[method].quantile(0.5); }
   /// The place of the collective that `none` goes by; and makes it go by the one at another place.
   size_t used() const { return gemms_.size() + used_; }
-  void use(size_t method);
+  void use(size_t method) { used_ = method - gemms_.size(); }
   Collective const& collective(size_t method) const { return collectives_.ways()[method - gemms_.size()]; }
 
   GemmProblem const& problem() const { return subject_.p; }
@@ -59,6 +59,7 @@ class OverlapMethods {
   double error_of_chunked_in_mirror();
   /// What a method left, as real ranks see it: run once with poisoned outputs.
   double error_of_run(std::function<void()> const& run, void const* result, int64_t bytes);
+  void poison_gathered(void const* rows);
   void keep_largest_errors();
 
   OverlapSuite const& options_;
@@ -71,8 +72,7 @@ class OverlapMethods {
   std::vector<Subject::Fused> fused_;
   std::vector<double> errors_;  // of each
   std::vector<CublasLt::Proposal> gemms_;
-  size_t used_ = 0, none_ = 0;      // the collective of `none`, and where `none` stands
-  std::vector<double> none_error_;  // by each collective, of real ranks
+  size_t used_ = 0;  // the collective of `none`
   std::unique_ptr<Chunked> chunked_;
   std::unique_ptr<GemmBuffers> alone_;
   CopyStream beside_;

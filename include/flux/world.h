@@ -26,7 +26,8 @@ struct Link {
 
 /// Where a rank's operators run, beside the index of a GPU.
 inline constexpr int kHostEngine = -1;
-inline constexpr int kGpuByRank = -2;  ///< GPU rank modulo the number of visible ones
+inline constexpr int kGpuByRank =
+    -2;  ///< by rank: neighbours on one NUMA node (`flux doctor` tells), in turn if too few
 
 struct WorldOptions {
   Link link;

@@ -13,6 +13,7 @@ struct GpuFacts {
   int processors = 0;
   int64_t memory_bytes = 0;
   std::string no_vmm, no_ipc;  ///< why processes cannot share its memory in that way; empty: they can
+  int node = -1;               ///< of which NUMA node; -1: the system does not say
 };
 
 struct GpuPair {

@@ -8,6 +8,8 @@ const knownMethods = {
     about: "the fused kernel with nothing to wait for: what fusion itself costs"},
   none: {label: "one after the other", marker: "square", pattern: "solid",
     about: "the fastest GEMM and the fastest exchange, one after the other"},
+  nccl: {label: "NCCL", marker: "frame", pattern: "grid",
+    about: "the fastest GEMM and NCCL's collective, one after the other"},
   beside: {label: "side by side", marker: "frame", pattern: "falling",
     about: "GEMM and exchange at once, neither waiting for the other: no valid result; what each costs the other"},
   comm: {label: "exchange alone", marker: "bar", pattern: "dots",

@@ -6,6 +6,7 @@
 #include "kernel/check.h"
 #include "world/cuda/link_prover.h"
 #include "world/cuda/nccl.h"
+#include "world/cuda/numa.h"
 #include "world/cuda/peer_memory.h"
 
 namespace flux {
@@ -33,7 +34,8 @@ GpuFacts facts_of(int index) {
           properties.multiProcessorCount,
           static_cast<int64_t>(properties.totalGlobalMem),
           cannot_share_by_vmm(index),
-          cannot_share_by_ipc(index)};
+          cannot_share_by_ipc(index),
+          numa_nodes().at(index)};
 }
 
 // What a trial shows; nothing: it works.

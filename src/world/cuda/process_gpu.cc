@@ -12,9 +12,11 @@
 #include "kernel/check.h"
 #include "world/cuda/link_prover.h"
 #include "world/cuda/nccl.h"
+#include "world/cuda/numa.h"
 #include "world/cuda/peer_memory.h"
 #include "world/cuda/process_gpu.h"
 #include "world/cuda/prove_links.h"
+#include "world/ring_order.h"
 #include "world/together.h"
 
 namespace flux {
@@ -139,7 +141,7 @@ std::shared_ptr<Gpu> open_process_gpu(Bootstrap& bootstrap, int device, double l
   nlohmann::json mine;
   together(bootstrap, limit_seconds, [&] {
     int const count = visible_gpus();
-    if (device == kGpuByRank && count > 0) device = bootstrap.rank() % count;
+    if (device == kGpuByRank && count > 0) device = ring_order(numa_nodes())[bootstrap.rank() % count];
     if (device < 0 || device >= count)
       throw Error(ErrorKind::kUnsupported,
                   device == kGpuByRank

@@ -6,7 +6,6 @@
 #include <limits>
 #include <utility>
 
-#include "bench/gemm/copy_rows.h"
 #include "engine/host/element.h"
 #include "engine/host/run.h"
 #include "engine/host/sum.h"
@@ -150,22 +149,6 @@ void sum_slots(SlotSum const& s, int, CUstream_st* stream) {
 }
 
 }  // namespace flux
-
-// ---- bench/gemm/copy_rows.cu ----
-
-namespace flux::bench {
-
-void copy_rows(CopiesBothWays const& copies, CUstream_st*) {
-  for (auto const& way : {copies.in, copies.out})
-    for (CopyOfRows const& c : way)
-      if (c.bytes > 0) std::memcpy(c.to, c.from, c.bytes);
-}
-
-void wait_for_rows(Word const* word, Word goal, Watch const& watch, int source, CUstream_st*) {
-  await(word, goal, watch, Awaited::kRows, source, 0);
-}
-
-}  // namespace flux::bench
 
 // ---- src/kernel/sm90_launch.cu ----
 

@@ -63,6 +63,23 @@ TEST_F(FakeOperators, NcclServesBesideLinksThatWork) {
   for (Ending const& e : run_as_processes("beside_nccl")) EXPECT_HAS(e.said, "one rank a GPU");
 }
 
+TEST_F(FakeOperators, RanksTakeSamplesTogether) { expect_fine("lockstep"); }
+
+TEST_F(FakeOperators, TheSuiteOfRealRanks) {
+  find_nccl_in(FLUX_FAKE_NCCL);
+  for (auto program : {"suite2", "suite3"}) expect_fine(program);
+}
+
+TEST_F(FakeOperators, ASampleWithoutEndEndsTheWorldInTime) {
+  auto const endings = run_as_processes("sample_without_end");
+  for (Ending const& e : endings) {
+    EXPECT_EQ(e.code, kRaised) << e.said;
+    EXPECT_LT(e.seconds, 5) << e.said;
+  }
+  EXPECT_EQ(endings[1].said, "rank 1: a sample did not end within 1 s");
+  for (int r : {0, 2}) EXPECT_HAS(endings[r].said, "rank 1");
+}
+
 TEST_F(FakeOperators, ExchangesOfTheBaselines) {
   for (auto program : {"exchanges2", "exchanges5"}) expect_fine(program);
 }

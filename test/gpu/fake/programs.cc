@@ -4,18 +4,16 @@
 #include <unistd.h>
 
 #include <Eigen/Core>
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <stdexcept>
 #include <thread>
 
-#include "bench/gemm/exchange.h"
+#include "gpu/fake/programs.h"
 #include "gpu/fake/runtime.h"
 #include "gpu/scenario_list.h"
 #include "plan/plan_cache.h"
-#include "world/cuda/nccl.h"
 #include "world/program.h"
 #include "world/team.h"
 
@@ -76,12 +74,6 @@ void killed(World& world) {
   for (;;) worlds_on(world, 0);
 }
 
-std::unique_ptr<World> world_on_gpu(double limit_seconds) {
-  WorldOptions options;
-  options.limit_seconds = limit_seconds, options.device = kGpuByRank;
-  return World::processes(bootstrap_from_environment(), options);
-}
-
 // All operators by all ways, byte for byte, on GPUs of their own.
 void scenarios(World& world) {
   auto const on_gpu = world_on_gpu(10);
@@ -129,8 +121,6 @@ class Layer {
   AllGatherGemm gather_;
   GemmReduceScatter scatter_;
 };
-
-Stream stream_number(intptr_t number) { return reinterpret_cast<Stream>(number); }
 
 template <class Act>
 void expect_error(ErrorKind kind, std::string const& part, Act&& act) {
@@ -270,110 +260,6 @@ void through_nccl(World&) {
   world->barrier();
 }
 
-void expect_equal(Eigen::bfloat16 const* got, Numbers const& want, std::string const& what) {
-  for (size_t i = 0; i < want.size(); ++i)
-    if (got[i] != want[i])
-      throw std::runtime_error(
-          fmt::format("{}: number {} is {} and should be {}", what, i, float(got[i]), float(want[i])));
-}
-
-/// What a rank has of [m, n] before a collective of whole numbers, and what there is behind it.
-struct Whole {
-  int64_t m, n;
-  int ranks;
-  Numbers rows() const { return numbers(1); }                                            // to be gathered
-  Numbers partials(int rank) const { return numbers(static_cast<float>(rank + 1)); }     // to be added up
-  Numbers sums() const { return numbers(static_cast<float>(ranks * (ranks + 1)) / 2); }  // of all ranks
-  Numbers own(Numbers const& all, int rank) const {
-    Part const part = part_of_rows(m, rank, ranks);
-    return {all.begin() + part.begin * n, all.begin() + (part.begin + part.size) * n};
-  }
-
- private:
-  Numbers numbers(float times) const {
-    Numbers all(m * n);
-    for (int64_t i = 0; i < m * n; ++i)
-      all[i] = Eigen::bfloat16(times * static_cast<float>((i / n * 3 + i % n) % 5 - 2));
-    return all;
-  }
-};
-
-// The baselines' exchanges by each of their means, more than once, of rows that divide and that do not.
-void exchanges(World&) {
-  using bench::Exchange;
-  auto const world = world_on_gpu(10);
-  int const rank = world->rank(), ranks = world->size();
-  for (std::string op : {"ag_gemm", "gemm_rs", "gemm_ar"})
-    for (int64_t m : {1, 2, 7, 48}) {
-      Whole const whole{m, 16, ranks};
-      bench::GemmProblem p{"test", "test", op, m, whole.n, whole.n, ranks};
-      bool const gathers = op == "ag_gemm", all = op == "gemm_ar";
-      Numbers mine = whole.own(whole.rows(), rank);
-      Exchange exchange(*world, p,
-                        gathers ? matrix(mine.data(), DType::kBF16, mine.size() / whole.n, whole.n) : Tensor{});
-      auto* const rows = reinterpret_cast<Eigen::bfloat16*>(exchange.rows());
-      Numbers const want = gathers ? whole.rows() : all ? whole.sums() : whole.own(whole.sums(), rank);
-      for (int call = 0; call < 6; ++call) {
-        auto const by = static_cast<Exchange::By>(call % 3);
-        Numbers out(want.size(), Eigen::bfloat16(99));
-        if (gathers) {
-          std::fill_n(rows, m * whole.n, Eigen::bfloat16(99));
-          std::ranges::copy(mine, reinterpret_cast<Eigen::bfloat16*>(exchange.own_rows()));
-        } else {
-          std::ranges::copy(whole.partials(rank), rows);
-        }
-        world->barrier();  // what others write comes after the line above
-        exchange.run(by, matrix(out.data(), DType::kBF16, out.size() / whole.n, whole.n), stream_number(1));
-        expect_equal(gathers ? rows : out.data(), want, fmt::format("{} m={} way {}", op, m, call % 3));
-        world->barrier();
-      }
-      // As a chunked method goes about it: a shard at a time.
-      if (!gathers) continue;
-      std::fill_n(rows, m * whole.n, Eigen::bfloat16(99));
-      std::ranges::copy(mine, reinterpret_cast<Eigen::bfloat16*>(exchange.own_rows()));
-      world->barrier();
-      Call const begun = exchange.begin(stream_number(1));
-      exchange.fork(stream_number(1));
-      for (int i = 1; i < ranks; ++i) exchange.send(begun, i);
-      for (int i = 1; i < ranks; ++i) {
-        exchange.await(begun, i, stream_number(1));
-        int const source = exchange.source(i);
-        int64_t const first = exchange.shards().begin(source) * whole.n;
-        expect_equal(rows + first, whole.own(whole.rows(), source), fmt::format("shard of rank {}, m={}", source, m));
-      }
-      exchange.finish(begun, {}, stream_number(1));
-    }
-}
-
-// NCCL's collectives beside links that work; afterwards operators still use the links.
-void beside_nccl(World&) {
-  auto const world = world_on_gpu(10);
-  Team& team = world->team();
-  Nccl& nccl = team.gpu()->nccl_beside(team.bootstrap(), 10);
-  if (&nccl != &team.gpu()->nccl_beside(team.bootstrap(), 10)) throw std::runtime_error("NCCL was opened twice");
-  if (team.gpu()->nccl()) throw std::runtime_error("the links are not used any more");
-  if (nccl_version() != "2.28.9") throw std::runtime_error("its version is " + nccl_version());
-  int const rank = world->rank(), ranks = world->size();
-  for (int64_t m : {1, 2, 7, 48}) {
-    Whole const whole{m, 16, ranks};
-    Shards const shards{m, ranks, 1};
-    Numbers all(m * whole.n, Eigen::bfloat16(99)), mine = whole.own(whole.rows(), rank);
-    std::ranges::copy(mine, all.begin() + shards.begin(rank) * whole.n);
-    nccl.all_gather(reinterpret_cast<std::byte*>(all.data()), shards, whole.n * 2, nullptr);
-    expect_equal(all.data(), whole.rows(), fmt::format("gathered, m={}", m));
-    Numbers const partials = whole.partials(rank), want = whole.own(whole.sums(), rank);
-    auto const* const from = reinterpret_cast<std::byte const*>(partials.data());
-    Numbers out(want.size() + 1, Eigen::bfloat16(99));
-    nccl.reduce_scatter(from, reinterpret_cast<std::byte*>(out.data()), shards, whole.n, DType::kBF16, nullptr);
-    expect_equal(out.data(), want, fmt::format("scattered, m={}", m));
-    nccl.all_reduce(from, reinterpret_cast<std::byte*>(all.data()), m * whole.n, DType::kBF16, nullptr);
-    expect_equal(all.data(), whole.sums(), fmt::format("reduced, m={}", m));
-  }
-  Layer layer(*world, 0.5f);
-  layer.run(), layer.check();
-  world->barrier();
-}
-
 // Rank 1 stays away from a call until the world has ended for the others.
 void absent_from_nccl(World& meeting) {
   auto const world = world_on_gpu(1);
@@ -392,25 +278,26 @@ void absent_from_nccl(World& meeting) {
 }  // namespace
 
 std::vector<Program> const& programs() {
-  static std::vector<Program> const all = {
-      {"worlds", 3, 10, [](World& world) { worlds_on(world, 0); }},
-      {"worlds16", 16, 20, [](World& world) { worlds_on(world, 0); }},
-      {"worlds_by_rank", 3, 10, [](World& world) { worlds_on(world, kGpuByRank); }},
-      {"scenarios2", 2, 20, scenarios},
-      {"scenarios3", 3, 20, scenarios},
-      {"shared_buffers", 3, 10, shared_buffers},
-      {"through_nccl", 3, 10, through_nccl},
-      {"tunes", 3, 20, tunes},
-      {"absent_from_nccl", 3, 10, absent_from_nccl},
-      {"beside_nccl", 3, 10, beside_nccl},
-      {"exchanges2", 2, 10, exchanges},
-      {"exchanges5", 5, 10, exchanges},
-      {"runs_ahead", 1, 20, runs_ahead},
-      {"never_over", 1, 20, never_over},
-      {"too_much_memory", 3, 10, too_much_memory},
-      {"stuck", 3, 10, stuck},
-      {"killed", 3, 10, killed},
-  };
+  static std::vector<Program> const all = [] {
+    std::vector<Program> list = bench_programs();
+    list.insert(list.end(), {
+                                {"worlds", 3, 10, [](World& world) { worlds_on(world, 0); }},
+                                {"worlds16", 16, 20, [](World& world) { worlds_on(world, 0); }},
+                                {"worlds_by_rank", 3, 10, [](World& world) { worlds_on(world, kGpuByRank); }},
+                                {"scenarios2", 2, 20, scenarios},
+                                {"scenarios3", 3, 20, scenarios},
+                                {"shared_buffers", 3, 10, shared_buffers},
+                                {"through_nccl", 3, 10, through_nccl},
+                                {"tunes", 3, 20, tunes},
+                                {"absent_from_nccl", 3, 10, absent_from_nccl},
+                                {"runs_ahead", 1, 20, runs_ahead},
+                                {"never_over", 1, 20, never_over},
+                                {"too_much_memory", 3, 10, too_much_memory},
+                                {"stuck", 3, 10, stuck},
+                                {"killed", 3, 10, killed},
+                            });
+    return list;
+  }();
   return all;
 }
 

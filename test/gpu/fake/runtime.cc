@@ -219,6 +219,7 @@ cudaError_t cudaDeviceGetP2PAttribute(int* value, cudaDeviceP2PAttr, int, int) {
   *value = fails("pcie") ? 0 : 1;
   return cudaSuccess;
 }
+cudaError_t cudaDeviceGetPCIBusId(char*, int, int) { return cudaErrorNotSupported; }
 cudaError_t cudaDeviceCanAccessPeer(int* access, int, int) {
   *access = 1;
   return cudaSuccess;

@@ -8,15 +8,6 @@
 #include "tile/signal.h"
 
 namespace flux::bench {
-namespace {
-
-// Holds the stream while the host enqueues what is timed, so that no launch latency is measured.
-__global__ void occupy(int64_t ns) {
-  int64_t const begin = now_ns();
-  while (now_ns() - begin < ns) __nanosleep(500);
-}
-
-}  // namespace
 
 double GpuMethod::quantile(double q) const {
   std::vector<double> sorted = us;
@@ -60,19 +51,14 @@ void time_rounds(std::vector<GpuMethod>& methods, int warm_up, int rounds, int r
   if (ranks) ranks->keep_slowest(methods);
 }
 
-void hold(int64_t ns, cudaStream_t stream) {
-  occupy<<<1, 1, 0, stream>>>(ns);
-  must(cudaGetLastError());
-}
-
 void measure(std::vector<GpuMethod>& methods, int rounds, int repeat, std::mt19937& random, cudaStream_t stream,
              Turns const& turns, Lockstep* ranks) {
-  constexpr int64_t kLeastNs = 40'000, kMostNs = 20'000'000;
+  constexpr int64_t kLeastNs = 40'000, kMostNs = 20'000'000, kMeetingNs = 60'000;
   std::vector<int64_t> hold_ns(methods.size(), kLeastNs);  // longer than the host took so far
   int turn = 0;
   auto const held = [&](size_t i) {
     turns.take(turn++ % turns.count);
-    hold(hold_ns[i], stream);
+    hold(hold_ns[i] + (ranks ? kMeetingNs : 0), stream);
   };
   auto const run = [&](size_t i) {
     int64_t const begin = now_ns();
