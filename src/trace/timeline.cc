@@ -1,5 +1,6 @@
 #include "trace/timeline.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <type_traits>
@@ -94,6 +95,20 @@ void Timeline::merge(Timeline const& other) {
   if (facts.empty()) facts = other.facts;
   tracks.insert(other.tracks.begin(), other.tracks.end());
   spans.insert(spans.end(), other.spans.begin(), other.spans.end());
+}
+
+std::vector<Span> outside(std::span<Span const> waits, std::span<Span const> busy) {
+  std::vector<Span> left;
+  for (Span rest : waits) {
+    for (Span const& b : busy) {
+      if (b.end_ns <= rest.begin_ns || (b.row == rest.row && b.n == rest.n)) continue;
+      if (b.begin_ns >= rest.end_ns) break;
+      if (b.begin_ns > rest.begin_ns) left.push_back(rest), left.back().end_ns = b.begin_ns;
+      rest.begin_ns = std::min(b.end_ns, rest.end_ns);
+    }
+    if (rest.begin_ns < rest.end_ns) left.push_back(rest);
+  }
+  return left;
 }
 
 std::vector<std::byte> to_bytes(Timeline const& timeline) {

@@ -50,6 +50,11 @@ struct Timeline {
   bool operator==(Timeline const&) const = default;
 };
 
+/// What is left of `waits` where no other tile of `busy` was under way: a worker may wait for its next tile while it
+/// multiplies this one, which holds nobody up. Both in order of time, `busy` without overlaps; a wait may become
+/// several, or none.
+std::vector<Span> outside(std::span<Span const> waits, std::span<Span const> busy);
+
 /// For gathering over processes of one build on one kind of machine; not a file format.
 std::vector<std::byte> to_bytes(Timeline const& timeline);
 /// Throws Error{kInvalid} unless `bytes` is what to_bytes gave.

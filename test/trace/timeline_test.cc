@@ -36,6 +36,21 @@ TEST(Timeline, PassesAsBytes) {
   EXPECT_EQ(timeline_from(to_bytes({})), Timeline());
 }
 
+TEST(Timeline, WaitsBesideMathsHoldNobodyUp) {
+  auto wait = [](int64_t begin, int64_t end) { return span(0, 0, SpanKind::kWait, begin, end, 8, 4); };
+  std::vector<Span> const busy = {span(0, 0, SpanKind::kMaths, 100, 200), span(0, 0, SpanKind::kMaths, 200, 300),
+                                  span(0, 0, SpanKind::kMaths, 400, 500)};
+  auto left = [&](std::vector<Span> const& waits) { return outside(waits, busy); };
+  EXPECT_EQ(left({wait(120, 180), wait(150, 300), wait(400, 500)}), std::vector<Span>());
+  EXPECT_EQ(left({wait(0, 150)}), std::vector{wait(0, 100)});
+  EXPECT_EQ(left({wait(250, 400)}), std::vector{wait(300, 400)});
+  EXPECT_EQ(left({wait(50, 600)}), (std::vector{wait(50, 100), wait(300, 400), wait(500, 600)}));
+  EXPECT_EQ(left({wait(300, 400), wait(510, 520)}), (std::vector{wait(300, 400), wait(510, 520)}));
+  EXPECT_EQ(outside(std::vector{wait(1, 2)}, {}), std::vector{wait(1, 2)});
+  std::vector<Span> const own = {span(0, 0, SpanKind::kMaths, 100, 200, 8, 4)};  // waits for the rest of its k
+  EXPECT_EQ(outside(std::vector{wait(120, 180)}, own), std::vector{wait(120, 180)});
+}
+
 TEST(Timeline, RefusesOtherBytes) {
   std::vector<std::byte> const bytes = to_bytes(two_ranks());
   for (size_t length = 0; length < bytes.size(); ++length)

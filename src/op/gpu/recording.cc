@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 namespace flux {
 
@@ -80,29 +81,34 @@ void GpuRecording::add_copies(std::vector<TimedCopy>& copies, int track, std::st
   copies.clear();
 }
 
-// The loader asks for a tile's operands while the tile before it is still multiplied: the maths of a tile begin then,
-// or when those of the one before have ended, and end when its first chunk is finished.
+// The gatekeeper waits for a tile while the one before it is multiplied: what is drawn is the rest of that wait. The
+// loader asks for a tile's operands while the tile before it is still multiplied: the maths of a tile begin then, or
+// when those of the one before have ended, and end when its first chunk is finished.
 void GpuRecording::add_blocks(Rings const& rings) {
   std::vector<sm90::Stamp> host(rings.stamps.size(rings.blocks));
   read_now(host.data(), rings.stamps.rings, static_cast<int64_t>(host.size() * sizeof host[0]));
   sm90::Stamps const stamps{host.data(), rings.stamps.capacity};
   for (int block = 0; block < rings.blocks; ++block) {
     timeline_.tracks[{team_.rank(), block}] = fmt::format("block {}", block);
-    auto add = [&](SpanKind kind, sm90::Stamp const& at, int64_t begin_ns, int64_t end_ns) {
+    std::vector<Span> waits, tiles;
+    auto tell = [&](SpanKind kind, sm90::Stamp const& at, int64_t begin_ns, int64_t end_ns) {
       Span s = span(kind, block, begin_ns, end_ns);
       s.row = at.row, s.rows = at.rows, s.n = at.n;
-      timeline_.spans.push_back(s);
+      return s;
     };
     int64_t before = 0;
     for (int i = 0; i < stamps.capacity; ++i) {
       sm90::Stamp const &wait = stamps.ring(block, Phase::kWait)[i], &maths = stamps.ring(block, Phase::kMaths)[i],
                         &store = stamps.ring(block, Phase::kStore)[i];
-      if (wait.end_ns > wait.begin_ns) add(SpanKind::kWait, wait, wait.begin_ns, wait.end_ns);
+      if (wait.end_ns > wait.begin_ns) waits.push_back(tell(SpanKind::kWait, wait, wait.begin_ns, wait.end_ns));
       if (store.end_ns == 0) continue;
-      add(SpanKind::kMaths, maths, std::max(maths.begin_ns, before), std::max(store.begin_ns, before));
-      add(SpanKind::kStore, store, store.begin_ns, store.end_ns);
+      tiles.push_back(
+          tell(SpanKind::kMaths, maths, std::max(maths.begin_ns, before), std::max(store.begin_ns, before)));
+      timeline_.spans.push_back(tell(SpanKind::kStore, store, store.begin_ns, store.end_ns));
       before = std::max(store.begin_ns, before);
     }
+    std::ranges::copy(tiles, std::back_inserter(timeline_.spans));
+    std::ranges::copy(outside(waits, tiles), std::back_inserter(timeline_.spans));
   }
 }
 
