@@ -30,8 +30,8 @@ Call GpuChannel::begin(std::string_view sizes, Stream stream) {
   return call;
 }
 
-void GpuChannel::replay(std::span<Transfer const> transfers) {
-  if (!transfers.empty()) replay_->enqueue(transfers);
+void GpuChannel::replay(std::span<Transfer const> transfers, bool more) {
+  if (!transfers.empty()) replay_->enqueue(transfers, more);
 }
 
 void GpuChannel::copy_by_blocks(std::span<Transfer const> ours, std::span<Transfer const> theirs, int blocks,

@@ -37,8 +37,8 @@ class GpuChannel final : public Channel {
 
   bool mirrored() const { return replay_ != nullptr; }
   /// In a mirror: what the ranks that are left out send in the call that has begun, beside the caller's stream from
-  /// there on, until `finish`.
-  void replay(std::span<Transfer const> transfers);
+  /// there on, until `finish`. `more` as in CopyStream::enqueue.
+  void replay(std::span<Transfer const> transfers, bool more = false);
   /// What is replayed from now on comes after the waits of the copies enqueued so far; where none of them waits, after
   /// the copies.
   void replay_after_waits() { replay_->fork(copies_.waits()); }

@@ -205,17 +205,20 @@ void GpuPartialSums::send_in_lock_step(GpuChannel& channel, Traffic const& t, st
     channel.copies().enqueue(ours);
     return channel.replay(theirs);
   }
+  auto take = [](std::span<Transfer const>& list, auto&& enqueue) {
+    enqueue(list.first(1), list.size() > 1), list = list.subspan(1);
+  };
+  auto comes = [&](std::span<Transfer const> one, bool more) { channel.replay(one, more); };
   int const each = t.bands.count(t.rank);  // of theirs, from every distance
   for (int i = 1; i < t.ranks; ++i) {
     int const mine = t.bands.count((t.rank + i) % t.ranks);
     int sent = 0;  // of theirs
-    for (int b = 0; b < mine; ++b, ours = ours.subspan(1)) {
-      channel.copies().enqueue(ours.first(1));
+    for (int b = 0; b < mine; ++b) {
+      take(ours, [&](std::span<Transfer const> one, bool more) { channel.copies().enqueue(one, more); });
       channel.replay_after_waits();
-      for (; sent < each && sent * mine < (b + 1) * each; ++sent, theirs = theirs.subspan(1))
-        channel.replay(theirs.first(1));
+      for (; sent < each && sent * mine < (b + 1) * each; ++sent) take(theirs, comes);
     }
-    for (; sent < each; ++sent, theirs = theirs.subspan(1)) channel.replay(theirs.first(1));
+    for (; sent < each; ++sent) take(theirs, comes);
   }
 }
 

@@ -122,18 +122,19 @@ void CopyStream::fork(Stream caller) {
 }
 
 void CopyStream::join(Stream caller) {
+  tell();
   if (telling_) order(*words_, caller, ordered_);
   order(copies_, caller, ordered_);
   telling_ = false;
 }
 
-void CopyStream::enqueue(std::span<Transfer const> transfers) {
+void CopyStream::enqueue(std::span<Transfer const> transfers, bool more) {
   for (Transfer const& t : transfers) {
     TimedCopy* const timed = timed_ && has_rows(t) ? &timed_->emplace_back(TimedCopy{t, {}, {}}) : nullptr;
     wait(t, timed);
     copy(t, timed);
   }
-  tell();
+  if (!more) tell();
 }
 
 void CopyStream::wait(Transfer const& t, TimedCopy* timed) {

@@ -60,7 +60,8 @@ class CopyStream {
   void fork(Stream caller);
   /// What is enqueued on `caller` from now on comes after what was enqueued here so far.
   void join(Stream caller);
-  void enqueue(std::span<Transfer const> transfers);
+  /// `more`: another follows at once, and the word of the last one is set behind it.
+  void enqueue(std::span<Transfer const> transfers, bool more = false);
   /// The same, by other means: `enqueue` does it in one piece.
   void enqueue_timed(std::span<Transfer const> transfers, std::function<void()> const& enqueue);
   /// Keeps the times of each copy from now on; null: no more.
