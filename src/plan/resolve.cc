@@ -170,7 +170,9 @@ double weights_us(Resolved const& r, Machine const& machine) {
   Problem const& p = r.problem;
   if (machine.engine == EngineKind::kHost || p.m == 0) return 0;
   double const bytes = static_cast<double>(p.local_n() * p.local_k() * size_of(p.dtype));
-  int64_t const tall = int64_t{1} * r.band * r.shape.tile_m;
+  int64_t const of_band = r.band * std::max<int64_t>(r.tiles_n(), 1);
+  int64_t const side_by_side = std::max<int64_t>(workers(r.shape, machine) / of_band, 1);  // bands that read together
+  int64_t const tall = side_by_side * r.band * r.shape.tile_m;
   double const passes = static_cast<double>((p.m + tall - 1) / tall);
   return bytes * (1 + (passes - 1) * read_again(bytes, machine)) / machine.memory_gbps / 1e3;
 }
