@@ -3,7 +3,7 @@
 
 #include "cli/command.h"
 #include "cli/plan_check.h"
-#include "plan/candidates.h"
+#include "plan/tuner.h"
 #include "trace/trace.h"
 
 namespace flux::cli {
@@ -15,6 +15,7 @@ struct PlanOptions {
   bool gated = false, json = false;
   size_t show = 10;
   std::vector<std::filesystem::path> check;
+  std::vector<std::string> plans;
 };
 
 nlohmann::ordered_json to_json(Candidate const& c) {
@@ -47,8 +48,10 @@ void print_json(Ranking const& ranking, Machine const& machine) {
                                  {"floor_us", ranking.parts.floor_us()},
                                  {"ect_us", total - ranking.parts.gemm_us},
                                  {"efficiency", nullptr},
+                                 {"tuned", nlohmann::json::array()},
                                  {"candidates", nlohmann::json::array()}};
   if (hidden > 0) json["efficiency"] = 1 - (total - ranking.parts.gemm_us) / hidden;
+  for (Candidate const& c : worth_timing(ranking, TuneOptions{}.candidates)) json["tuned"].push_back(to_string(c.plan));
   for (Candidate const& c : ranking.candidates) json["candidates"].push_back(to_json(c));
   fmt::print("{}\n", json.dump(2));
 }
@@ -112,7 +115,9 @@ int run(PlanOptions o) {
     throw Error(ErrorKind::kInvalid, "--gated is for ag_gemm, whose n counts gate and up");
   o.problem.gated = o.gated;
   Machine const machine = find_machine(o.machine);
-  Ranking const ranking = rank_candidates(o.problem, machine);
+  std::vector<Plan> plans;
+  for (std::string const& line : o.plans) plans.push_back(parse_plan(line));
+  Ranking const ranking = plans.empty() ? rank_candidates(o.problem, machine) : rank_plans(o.problem, machine, plans);
   if (o.json)
     print_json(ranking, machine);
   else
@@ -142,6 +147,7 @@ void add_plan(CLI::App& app, Action& action) {
   for (Machine const& machine : named_machines()) known += (known.empty() ? "" : ", ") + machine.name;
   command->add_option("--machine", o->machine, "One of " + known + "; or a file, as flux doctor --measure writes it")
       ->capture_default_str();
+  command->add_option("--plan", o->plans, "Simulates this plan instead of all candidates; may be repeated");
   command->add_option("--show", o->show, "So many candidates of each kind")->capture_default_str();
   command->add_option("--timeline", o->timeline, "Writes the simulated call of the best plan as a trace and a picture");
   command->add_option("--check", o->check, "Result files: instead, their rows are simulated and compared");

@@ -92,7 +92,7 @@ int run_on(World& world, TuneChoice const& o) {
   options.candidates = o.candidates, options.rounds = o.rounds;
   options.go_on = until(world, o.budget_seconds);
   bool const speaks = world.rank() == 0 || world.kind() == "mirror";
-  if (speaks) progress = std::make_unique<Progress>("tuning", static_cast<int64_t>(o.candidates + 1) * (o.rounds + 1));
+  if (speaks) progress = std::make_unique<Progress>("tuning", static_cast<int64_t>(o.candidates + 2) * (o.rounds + 1));
   options.tick = [&] {
     if (progress) progress->advance();
   };

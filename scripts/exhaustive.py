@@ -3,6 +3,7 @@
 
     scripts/exhaustive.py FLUX out/exhaustive.json [--seconds 230]     runs `flux tune` over all candidates, and evaluates
     scripts/exhaustive.py out/exhaustive.json                          evaluates a file
+    scripts/exhaustive.py out/exhaustive.json --model FLUX             the same by what this flux would choose and time now
 
 One GPU plays one rank against pinned host memory (flux tune --mirror). Of each workload: the model's untuned choice, an open
 plan by the operators' rules, and what tuning takes (the fastest of the eight that are simulated best, and of those that do not
@@ -69,8 +70,21 @@ def excesses(result):
     opened = next((t for t in timed if t["plan"] == result["open_plan"]), None)
     ranked = sorted(timed, key=lambda t: t["simulated_us"])
     apart = [t for t in ranked if t["plan"].startswith("fused=no")]
-    tuned = min(ranked[:TUNED] + apart[:1], key=lambda t: t["measured_us"])
+    tried = [t for t in timed if t["plan"] in result.get("tuned_plans", [])] or ranked[:TUNED] + apart[:1]
+    tuned = min(tried, key=lambda t: t["measured_us"])
     return len(timed), best, [over(t) if t else None for t in (untuned, opened, tuned)]
+
+
+def simulated_again(result, flux, machine):
+    """The result with the times that `flux plan` simulates now, its choice, and the plans that flux tune would time."""
+    problem = [flux, "plan", result["op"], "--m", str(result["m"]), "--n", str(result["n"]), "--k", str(result["k"]),
+               "--tp", str(result["tp"]), "--dtype", result["dtype"], "--machine", machine, "--json"]
+    plans = [word for t in result["timed"] for word in ("--plan", t["plan"])]
+    ask = lambda more: json.loads(subprocess.run(problem + more, check=True, stdout=subprocess.PIPE, text=True).stdout)
+    again = {c["plan"]: c.get("total_us") for c in ask(plans)["candidates"] if "library" not in c.get("out", "")}
+    timed = [{**t, "simulated_us": again.get(t["plan"]) or t["simulated_us"]} for t in result["timed"]]
+    chosen = ask([])
+    return {**result, "timed": timed, "untuned_plan": chosen["plan"], "tuned_plans": chosen["tuned"]}
 
 
 def evaluate(results):
@@ -97,11 +111,19 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="+")
     parser.add_argument("--seconds", type=float, default=230, help="no workload begins later")
+    parser.add_argument("--model", metavar="FLUX", help="simulates the plans of the file anew, and chooses anew")
+    parser.add_argument("--machine", default="h200-pcie", help="whose numbers --model goes by")
     given = parser.parse_args()
     if len(given.files) == 2:
         results = run(*given.files, given.seconds)
     else:
         results = json.load(open(given.files[0]))
+    if given.model:
+        results = [simulated_again(r, given.model, given.machine) for r in results]
+        errors = sorted(abs(t["simulated_us"] / t["measured_us"] - 1) for r in results for t in r["timed"]
+                        if t["measured_us"] and "transport=remote" not in t["plan"])
+        print(f"{len(errors)} plans, without transport=remote: median error {100 * errors[len(errors) // 2]:.1f} %, "
+              f"90th percentile {100 * errors[len(errors) * 9 // 10]:.1f} %")
     evaluate(results)
 
 

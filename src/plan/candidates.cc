@@ -35,6 +35,13 @@ class Search {
     if (effort_ == Effort::kAll) refine();
     return ranking();
   }
+  Ranking run(std::vector<Plan> const& plans) {
+    for (Plan const& plan : plans) {
+      least_us_ = 0;  // nobody asked for the best alone
+      consider(plan);
+    }
+    return ranking();
+  }
 
  private:
   Plan with(std::function<void(Plan&)> const& change) const {
@@ -156,13 +163,18 @@ class Search {
     candidates_.push_back(c);
   }
 
-  // What the model cannot tell apart is decided by simplicity.
+  // What the model cannot tell apart is decided by simplicity, and nothing takes the place of the operator's own rules
+  // that does not promise more than the model errs by between plans, which is known across PCIe (docs/simulator.md).
   void prefer_simple() {
     constexpr double kAlike = 1.005;
-    auto words = [](Candidate const& c) { return c.plan == Plan{} ? 0 : std::ranges::count(short_line(c.plan), '='); };
+    double const clearly = machine_.link.kind == LinkKind::kPcie ? 1.05 : kAlike;
+    auto words = [](Candidate const& c) { return std::ranges::count(short_line(c.plan), '='); };
     auto best = candidates_.begin();
-    for (auto c = best; c != candidates_.end() && c->chosen_from(); ++c)
-      if (c->total_us <= candidates_.front().total_us * kAlike && words(*c) < words(*best)) best = c;
+    for (auto c = best; c != candidates_.end() && c->chosen_from(); ++c) {
+      double const over = c->total_us / candidates_.front().total_us;
+      bool const by_rules = c->plan == Plan{};
+      if (by_rules ? over <= clearly : best->plan != Plan{} && over <= kAlike && words(*c) < words(*best)) best = c;
+    }
     std::rotate(candidates_.begin(), best, best + 1);
   }
 
@@ -189,6 +201,11 @@ class Search {
 Ranking rank_candidates(Problem const& problem, Machine const& machine, Effort effort) {
   require_plannable(problem);
   return Search(problem, machine, effort).run();
+}
+
+Ranking rank_plans(Problem const& problem, Machine const& machine, std::vector<Plan> const& plans) {
+  require_plannable(problem);
+  return Search(problem, machine, Effort::kAll).run(plans);
 }
 
 std::string short_line(Plan const& plan) {

@@ -32,6 +32,9 @@ enum class Effort { kAll, kQuick };
 /// Throws Error{kInvalid} for a problem that makes no sense, Error{kUnsupported} where nothing serves it.
 Ranking rank_candidates(Problem const& problem, Machine const& machine, Effort effort = Effort::kAll);
 
+/// The same of these plans alone.
+Ranking rank_plans(Problem const& problem, Machine const& machine, std::vector<Plan> const& plans);
+
 /// The words of a plan that differ from the defaults: what is worth reading of it.
 std::string short_line(Plan const& plan);
 

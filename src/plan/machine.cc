@@ -52,6 +52,7 @@ void each_field(M& machine, F&& f) {
   f("processors", machine.processors, Range{1, 4096}), f("products", machine.products, Range{1, 1e6});
   f("clock_mhz", machine.clock_mhz, kMegahertz), f("sustained_mhz", machine.sustained_mhz, kMegahertz);
   f("library_speed", machine.library_speed, kSpeed), f("memory_gbps", machine.memory_gbps, kRate);
+  f.optional("l2_bytes", machine.l2_bytes, Range{0, 1e12});
   f("gemm_us", machine.gemm_us, kMicroseconds), f("call_us", machine.call_us, kMicroseconds);
   f("beside", machine.beside, kPart), f("mirror", machine.mirror);
 }
@@ -66,6 +67,7 @@ struct Writer {
   void operator()(char const* key, Number value, Range) {
     object[key] = value;
   }
+  void optional(char const* key, double value, Range range) { (*this)(key, value, range); }
 };
 
 class Reader {
@@ -96,6 +98,10 @@ class Reader {
       refuse(key, fmt::format("{} from {} to {}", std::is_integral_v<Number> ? "a whole number" : "a number",
                               range.least, range.most));
     number = static_cast<Number>(found);
+  }
+  /// Files from before there was such a number keep the usual one.
+  void optional(char const* key, double& number, Range range) {
+    if (object_.contains(key)) (*this)(key, number, range);
   }
   nlohmann::json const& find(char const* key) {
     seen_.insert(key);

@@ -46,6 +46,7 @@ struct Machine {
   double sustained_mhz = 0;  ///< the same while GEMMs run all the time
   double library_speed = 1;  ///< of the best library GEMM, over our engine's
   double memory_gbps = 0;    ///< read and write together
+  double l2_bytes = 50e6;    ///< the cache that all processors share; a file need not say it
   double gemm_us = 0;        ///< a GEMM beside its tiles: launch, first operands, last store
   double call_us = 0;        ///< a fused call beside copies, GEMM and sums
   double beside = 1;         ///< the rate of tiles while copies run, as a part of their rate alone

@@ -36,12 +36,14 @@ constexpr char kRtx4090[] =
 constexpr LinkRates kNvlink900{LinkKind::kNvlink, 392, 389, 365, 337, 365, 2, 2.5, 3, 1.3, 330, 35, 0.98};
 constexpr LinkRates kNvlink600{LinkKind::kNvlink, 262, 260, 244, 225, 244, 2, 2.5, 3, 1.3, 213, 35, 0.98};
 constexpr LinkRates kNvlink400{LinkKind::kNvlink, 174, 173, 162, 150, 162, 2, 2.5, 3, 1.3, 161, 35, 0.98};
-constexpr LinkRates kPcie5{LinkKind::kPcie, 49.0, 49.0, 21, 45, 37, 20, 4.0, 3.4, 2.0, 49.0, 66.5, 0.95};
+constexpr LinkRates kPcie5{LinkKind::kPcie, 49.5, 49.0, 21, 45, 36, 8, 4.4, 3.2, 2.0, 49.0, 66.5, 0.95};
 constexpr LinkRates kPcie4{LinkKind::kPcie, 20, 20, 18, 18, 18, 20, 2.6, 3.4, 2.5, 18, 40, 0.95};
 
 Machine gpu(char const* name, char const* source, EngineKind engine, int processors, double products, double clock,
             double sustained, double memory, LinkRates const& link) {
-  Machine m{name, source, engine, processors, products, clock, sustained, 1.0, memory, 4.5, 10, 0.99, false, link};
+  Machine m{name,   source, engine, processors, products, clock, sustained, 1.0,
+            memory, 50e6,   4.5,    10,         0.99,     false, link};
+  if (engine == EngineKind::kSm80) m.l2_bytes = 40e6;           // an A100's
   m.library_speed = engine == EngineKind::kSm90 ? 1.014 : 1.0;  // docs/engines.md: ours is 0.986
   return m;
 }
@@ -58,6 +60,7 @@ std::vector<Machine> make() {
   list.push_back(gpu("l20", kL20, EngineKind::kSm80, 92, 256, 2500, 2500, 750, kPcie4));
   list.push_back(gpu("rtx4090", kRtx4090, EngineKind::kSm80, 128, 256, 2450, 2450, 880, kPcie4));
   list[1].mirror = true;
+  list[7].l2_bytes = 96e6, list[8].l2_bytes = 72e6;
   list[5].link.collective_gbps = 142;
   list[7].link.collective_gbps = 7.7;
   list[8].link.push_gbps = list[8].link.pull_gbps = list[8].link.store_gbps = list[8].link.load_gbps =

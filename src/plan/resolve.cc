@@ -164,6 +164,19 @@ double by_blocks_us(Problem const& p, Machine const& machine) {
   return std::min(shot + sum + at(to_all), 2 * shot + sum + at(p.sent_bytes()));
 }
 
+// In the order of arrivals and departures tiles that share weights are multiplied one band of rows after the other, and
+// weights that do not fit into the cache come from memory for each band.
+double weights_us(Resolved const& r, Machine const& machine) {
+  Problem const& p = r.problem;
+  if (machine.engine == EngineKind::kHost || p.m == 0) return 0;
+  double const bytes = static_cast<double>(p.local_n() * p.local_k() * size_of(p.dtype));
+  int64_t const of_band = r.band * std::max<int64_t>(r.tiles_n(), 1);
+  int64_t const side_by_side = std::max<int64_t>(workers(r.shape, machine) / of_band, 1);  // bands that read together
+  int64_t const tall = side_by_side * r.band * r.shape.tile_m;
+  double const passes = static_cast<double>((p.m + tall - 1) / tall);
+  return bytes * (1 + (passes - 1) * read_again(bytes, machine)) / machine.memory_gbps / 1e3;
+}
+
 }  // namespace
 
 Parts parts(Problem const& p, Machine const& machine) {
@@ -206,7 +219,11 @@ Resolved resolve(Problem const& problem, Plan const& plan, Machine const& machin
   Machine const gemm_machine = beside_copies(r, machine);
   int64_t const n = problem.local_n(), k = problem.local_k();
   r.tile_us = tile_cycles(r.shape, problem.m, n, k, problem.layout, gemm_machine) / clock;
-  r.gemm_us = machine.gemm_us + cycles(r.shape, problem.m, n, k, problem.layout, gemm_machine) / clock;
+  double const tiles_us = cycles(r.shape, problem.m, n, k, problem.layout, gemm_machine) / clock,
+               least_us = r.fused ? weights_us(r, machine) : 0;
+  if (tiles_us > 0) r.memory_share = std::min(1.0, least_us / tiles_us);
+  if (tiles_us > 0) r.tile_us *= std::max(1.0, least_us / tiles_us);
+  r.gemm_us = machine.gemm_us + std::max(tiles_us, least_us);
   return r;
 }
 

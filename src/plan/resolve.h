@@ -25,6 +25,7 @@ struct Resolved {
   ArrivalWords arrival;             ///< AG+GEMM
   BandWords bands;                  ///< the others
   double tile_us = 0, gemm_us = 0;  ///< of one tile; of the whole GEMM in these tiles, alone
+  double memory_share = 0;  ///< of the memory's rate, what tiles take that read weights again for each band of rows
 
   bool in_place() const { return way == Way::kNone && plan.transport == Transport::kRemote; }
   /// Stored here first, then carried.

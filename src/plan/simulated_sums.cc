@@ -10,9 +10,19 @@ namespace {
 // one has ended; how much each costs is an estimate. The first waits for the kernel and its first bytes. Beside a GEMM
 // they get less of the memory than copy engines do.
 constexpr double kBlockGbps = 45, kBlockCopyUs = 0.5, kBlockStartUs = 8, kBlocksBeside = 0.86;
+// Beside a GEMM that takes more than half of the memory's rate, blocks that read here wait; so much is left if it takes
+// all.
+constexpr double kReadBeside = 0.45;
+// Across PCIe calls whose first piece waits for what a GEMM stores take so much longer than those that copy behind it.
+constexpr double kFirstStoredUs = 12;
 constexpr double kBandUs = 1.0;  // a band of sums, beside its bytes
 
 }  // namespace
+
+// Of their rate alone.
+double Simulator::blocks_beside(bool writes) const {
+  return kBlocksBeside - (writes ? (kBlocksBeside - kReadBeside) * std::max(2 * r().memory_share - 1, 0.0) : 0);
+}
 
 void Simulator::copy(int p, double now) {
   SimulatedRank& s = rank(p);
@@ -24,11 +34,14 @@ void Simulator::copy(int p, double now) {
   bool const writes = c.from == p, blocks = r().copying > 0 && !c.result;
   double before = link.copy_us + (s.next_copy == 0 ? link.start_us : 0), behind = link.word_us,
          rate = writes ? link.push_gbps : link.pull_gbps;
+  if (s.next_copy == 0 && c.after && r().fused && link.kind == LinkKind::kPcie) before += kFirstStoredUs;
   if (blocks) {
-    before = kBlockCopyUs + (s.next_copy == 0 ? machine_.gemm_us + kBlockStartUs : 0), behind = 0;
-    rate = std::min(writes ? link.block_gbps : link.load_gbps, kBlockGbps * r().copying);
+    // A block that reads ends with the round trip of its last loads; nobody's pieces lie side by side there.
+    before = kBlockCopyUs + (writes ? 0 : 2 * link.flag_us) + (s.next_copy == 0 ? machine_.gemm_us + kBlockStartUs : 0),
+    behind = 0;
+    rate = std::min(writes ? link.block_gbps : std::min(link.block_gbps, link.load_gbps), kBlockGbps * r().copying);
   }
-  if (s.multiplies(now)) rate *= blocks ? std::min(kBlocksBeside, link.beside) : link.beside;
+  if (s.multiplies(now)) rate *= blocks ? std::min(blocks_beside(writes), link.beside) : link.beside;
   auto const [begin, end] = ports_.carry(c.from, c.to, now + before, c.bytes, rate);
   draw(p, engine_track(s), SpanKind::kCopy, begin - before, end, c.row, c.rows, -1, c.to == p ? -1 : c.to);
   s.engine_busy = end;

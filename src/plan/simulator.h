@@ -52,6 +52,7 @@ class Simulator {
   void stored(int p, int w, double now);
   void next(SimulatedRank& s, int p, int w, double now);
   void gemm_ended(int p, double now);
+  double blocks_beside(bool writes) const;
   void copy(int p, double now);
   void arrived(int p, int index, double now);
   void set_word(int at, int64_t index, double now);

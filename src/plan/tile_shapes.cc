@@ -76,6 +76,11 @@ double tile_cycles(TileShape const& shape, int64_t m, int64_t n, int64_t k, Weig
   return waves == 0 ? 0 : cycles(shape, m, n, k, layout, machine) / waves;
 }
 
+double read_again(double bytes, Machine const& machine) {
+  double const half = machine.l2_bytes / 2;
+  return half > 0 ? std::clamp((bytes - half) / half, 0.0, 1.0) : 1;
+}
+
 TileShape best_shape(int64_t m, int64_t n, int64_t k, WeightLayout layout, bool gated, Machine const& machine) {
   TileShape best;
   double least = 0;

@@ -25,6 +25,9 @@ double cycles(TileShape const& shape, int64_t m, int64_t n, int64_t k, WeightLay
 /// The same of one tile, all workers busy.
 double tile_cycles(TileShape const& shape, int64_t m, int64_t n, int64_t k, WeightLayout layout,
                    Machine const& machine);
+/// The part of `bytes` that a second pass over them reads from memory again: the cache has two halves, and what both
+/// need, as weights, stands in both.
+double read_again(double bytes, Machine const& machine);
 /// The cheapest.
 TileShape best_shape(int64_t m, int64_t n, int64_t k, WeightLayout layout, bool gated, Machine const& machine);
 

@@ -17,8 +17,13 @@ class PlanTiming {
   virtual std::optional<double> time_us(Plan const& plan) = 0;
 };
 
+/// What is worth the time: the operator's own rules and the best that does not fuse, always; then the best by
+/// simulation, no more than a few that travel alike, and one of those that the model cannot tell apart. `most` and
+/// those two.
+std::vector<Candidate> worth_timing(Ranking const& ranking, size_t most);
+
 struct TuneOptions {
-  size_t candidates = 8;  ///< timed, the best of the simulated ones
+  size_t candidates = 8;  ///< timed, beside the two that always are: worth_timing
   int rounds = 7;         ///< each times every candidate once, in a new order
   /// Asked before each round but the first; the same answer on every rank. A budget of time ends here.
   std::function<bool()> go_on = [] { return true; };

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 
@@ -46,6 +47,29 @@ def test_not_fusing_is_always_among_the_tuned():
     assert best == 125
     assert over[0] == pytest.approx(130 / 125 - 1)
     assert over[1:] == [None, 0]
+
+
+def test_plans_that_are_known_to_be_timed_are_the_tuned():
+    timings = [timed("fused=yes route=stage", 100, 130), timed("fused=yes route=push", 150, 104),
+               timed("fused=yes route=ring", 160, 100)]
+    again = {**result(timings, "fused=yes route=stage"), "tuned_plans": ["fused=yes route=push", "not in the file"]}
+    _, _, over = script().excesses(again)
+    assert over[2] == pytest.approx(0.04)
+
+
+def test_plans_are_simulated_anew_by_the_flux_at_hand(tmp_path):
+    flux = os.environ.get("FLUX_CLI", ROOT / "build/release/flux")
+    if not os.path.exists(flux):
+        pytest.skip("no flux in build/release; ctest says where it is")
+    usual = subprocess.run([flux, "plan", "ag_gemm", "--m", "512", "--n", "4096", "--k", "4096", "--machine", "h200-pcie",
+                            "--json"], capture_output=True, text=True, check=True).stdout
+    plans = [c["plan"] for c in json.loads(usual)["candidates"] if c.get("total_us") and "out" not in c][:3]
+    before = {**result([timed(plan, 1, 100) for plan in plans], plans[0]), "op": "ag_gemm", "dtype": "bf16"}
+    after = script().simulated_again(before, flux, "h200-pcie")
+    assert [t["plan"] for t in after["timed"]] == plans
+    assert all(20 < t["simulated_us"] < 1000 for t in after["timed"])
+    assert after["untuned_plan"] == json.loads(usual)["plan"]
+    assert len(after["tuned_plans"]) == 10
 
 
 def test_it_prints_a_table_and_the_bars(tmp_path):

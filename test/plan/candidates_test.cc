@@ -87,6 +87,36 @@ TEST_F(Candidates, PiecesAndCarriersFollowThePriceOfACopy) {
   EXPECT_GT(rank_candidates(problem, dear).best().plan.copy_blocks, 0) << "blocks of the GPU pay no engine";
 }
 
+// The operators' own rules hold until something is simulated to take 5 % less.
+TEST_F(Candidates, TheRulesGiveWayToWhatIsClearlyFaster) {
+  Problem const close{Op::kAllGatherGemm, 2048, 28672, 4096, 8}, far{Op::kAllGatherGemm, 512, 28672, 4096, 8};
+  Machine const machine = find_machine("h200-pcie");
+  auto least = [](Ranking const& ranking) {
+    double least = ranking.best().total_us;
+    for (Candidate const& c : ranking.candidates)
+      if (c.chosen_from()) least = std::min(least, c.total_us);
+    return least;
+  };
+  Ranking const stays = rank_candidates(close, machine), goes = rank_candidates(far, machine);
+  EXPECT_EQ(stays.best().plan, Plan{});
+  EXPECT_LT(least(stays), stays.best().total_us);
+  EXPECT_NE(goes.best().plan, Plan{});
+  EXPECT_LT(goes.best().total_us, simulate(far, {}, machine).total_us / 1.05);
+}
+
+TEST_F(Candidates, PlansThatAreNamedAreSimulatedAloneHoweverSlow) {
+  std::vector<Plan> const plans = {parse_plan("tile=64x64"), parse_plan("fused=no"), {}};
+  Machine const machine = find_machine("h800");
+  Ranking const ranking = rank_plans(kFc1, machine, plans);
+  ASSERT_EQ(ranking.candidates.size(), 4u) << "and the libraries";
+  for (Plan const& plan : plans) {
+    auto const found =
+        std::ranges::find_if(ranking.candidates, [&](Candidate const& c) { return c.plan == plan && !c.by_libraries; });
+    ASSERT_NE(found, ranking.candidates.end()) << to_string(plan);
+    EXPECT_EQ(found->total_us, simulate(kFc1, plan, machine).total_us);
+  }
+}
+
 TEST_F(Candidates, EachRejectionSaysWhy) {
   Ranking const h800 = rank_candidates(kFc2, find_machine("h800")), pcie = rank_candidates(kFc2, find_machine("l20"));
   auto why = [](Ranking const& ranking, std::string_view words) {
@@ -112,10 +142,11 @@ TEST_F(Candidates, ThePlanIsALineThatCanBeGivenBack) {
     Plan const plan = parse_plan(to_string(ranking.best().plan));
     EXPECT_EQ(plan, ranking.best().plan);
     EXPECT_EQ(simulate(problem, plan, machine).total_us, ranking.best().total_us);
+    double const over = ranking.best().plan == Plan{} ? 1.0501 : 1.0051;
     EXPECT_LE(ranking.best().total_us, 1.005 * simulate(problem, {}, machine).total_us) << "the operators' own choice";
     EXPECT_GE(ranking.best().total_us, ranking.parts.floor_us());
     for (Candidate const& c : ranking.candidates)
-      EXPECT_TRUE(!c.chosen_from() || ranking.best().total_us <= 1.0051 * c.total_us) << to_string(c.plan);
+      EXPECT_TRUE(!c.chosen_from() || ranking.best().total_us <= over * c.total_us) << to_string(c.plan);
   }
 }
 
@@ -128,8 +159,8 @@ TEST_F(Candidates, GoldenChoices) {
   for (auto const& [problem, machine, plan] : std::initializer_list<Golden>{
            {kFc1, "h800", "all knobs auto"},
            {kFc2, "h800", "route=stage"},
-           {kFc1, "a100-pcie", "comm_rows=128"},
-           {kFc2, "a100-pcie", "comm_rows=128 route=stage"},
+           {kFc1, "a100-pcie", "all knobs auto"},
+           {kFc2, "a100-pcie", "all knobs auto"},
            {{Op::kAllGatherGemm, 64, 49152, 12288, 8}, "h200", "all knobs auto"},
            {{Op::kGemmAllReduce, 64, 8192, 28672, 8}, "h200", "tile=128x96 shots=one"},
        })

@@ -22,6 +22,17 @@ TEST(Machine, EveryNamedOneSurvivesItsFile) {
   }
 }
 
+TEST(Machine, AFileFromBeforeTheCacheWasNamedIsRead) {
+  Machine machine = find_machine("l20");
+  auto json = nlohmann::json::parse(to_json(machine));
+  EXPECT_EQ(json.at("l2_bytes"), 96e6);
+  json.erase("l2_bytes");
+  machine.l2_bytes = 50e6;
+  EXPECT_EQ(parse_machine(json.dump(), "text"), machine);
+  json["l2_bytes"] = -1;
+  EXPECT_HAS(invalid([&] { parse_machine(json.dump(), "text"); }), "l2_bytes");
+}
+
 TEST(Machine, TheEightOfTheCommandLineAreThere) {
   for (char const* name : {"a100-pcie", "a100-sxm", "a800", "h800", "h100", "h200", "l20", "rtx4090"})
     EXPECT_NO_THROW(find_machine(name)) << name;

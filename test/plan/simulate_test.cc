@@ -179,6 +179,32 @@ TEST(Simulate, ARingOfPartialsTakesABlocksRate) {
   EXPECT_LT(engine.total_us, ring.total_us) << "the copy engine carries more";
 }
 
+// 436 MB of weights of one rank, in tiles of 64 rows: eight passes, measured as 865 to 877 us; of 256 rows 512.
+TEST(Simulate, WeightsBeyondTheCacheAreReadForEveryBand) {
+  Problem const problem{Op::kAllGatherGemm, 512, 106496, 16384, 8};
+  Machine machine = find_machine("h200-pcie");
+  Plan const low = parse_plan("tile=64x128"), tall = parse_plan("tile=256x224");
+  EXPECT_NEAR(simulate(problem, low, machine).total_us, 870, 87);
+  EXPECT_NEAR(simulate(problem, tall, machine).total_us, 512, 51);
+  EXPECT_EQ(simulate(problem, low, machine).resolved.memory_share, 1);
+  machine.l2_bytes = 1e9;
+  EXPECT_LT(simulate(problem, low, machine).total_us, 550) << "all weights fit";
+  machine.l2_bytes = 0;
+  Problem const small{Op::kAllGatherGemm, 512, 1024, 1024, 8};
+  EXPECT_LT(simulate(small, low, machine).resolved.memory_share, 1) << "no cache, and little to read";
+}
+
+// Blocks that read from a peer end every piece with a round trip: measured 459, 507 and 634 us, the engine's push 357.
+TEST(Simulate, BlocksThatPullPayARoundTripForEachPiece) {
+  Problem const problem{Op::kAllGatherGemm, 2048, 28672, 4096, 8};
+  Machine const machine = find_machine("h200-pcie");
+  auto us = [&](char const* plan) { return simulate(problem, parse_plan(plan), machine).total_us; };
+  EXPECT_NEAR(us("transport=pull copies=8"), 459, 46);
+  EXPECT_NEAR(us("transport=pull comm_rows=128 copies=8"), 507, 51);
+  EXPECT_NEAR(us("transport=pull copies=8 k_slices=4"), 634, 95);
+  EXPECT_NEAR(us("transport=push copies=engine"), 357, 36);
+}
+
 TEST(Simulate, FewBytesGoFasterByAKernelThanByCopies) {
   Machine const machine = find_machine("h200-pcie");
   Parts const few = parts(gpt3_fc1(8), machine), many = parts(gpt3_fc1(8192), machine);

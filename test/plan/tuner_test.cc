@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <set>
 #include <thread>
 
 #include "error_of.h"
@@ -58,8 +60,33 @@ TEST(Tuner, NotFusingIsAlwaysTimed) {
   TuneOptions options;
   options.candidates = 3;
   Tuned const tuned = tune(ranking, clock, options);
-  EXPECT_EQ(tuned.timed.size(), 4u);
+  EXPECT_EQ(tuned.timed.size(), 5u) << "the operators' own rules too";
   EXPECT_FALSE(tuned.best().candidate.plan.fused);
+}
+
+TEST(Tuner, TheOperatorsOwnRulesAreAlwaysTimed) {
+  Machine const machine = find_machine("h200-pcie");
+  for (int64_t m : {256, 512, 1024, 2048, 4096}) {
+    Ranking const ranking = rank_candidates({Op::kAllGatherGemm, m, 28672, 4096, 8}, machine);
+    for (size_t most : {size_t{1}, size_t{8}}) {
+      std::vector<Candidate> const list = worth_timing(ranking, most);
+      EXPECT_EQ(list.size(), most + 2);
+      EXPECT_EQ(std::ranges::count(list, Plan{}, &Candidate::plan), 1) << m;
+      EXPECT_EQ(std::ranges::count_if(list, [](Candidate const& c) { return !c.plan.fused; }), 1) << m;
+    }
+  }
+}
+
+// Eight names of one call, or eight rasters of one plan, would be one guess.
+TEST(Tuner, NoTwoThatTheModelCannotTellApart) {
+  Problem const problem{Op::kAllGatherGemm, 1024, 51200, 5120, 8};
+  std::vector<Candidate> const list = worth_timing(rank_candidates(problem, find_machine("h200-pcie")), 8);
+  std::set<double> times;
+  std::set<std::pair<int, int>> tiles;
+  for (Candidate const& c : list) times.insert(c.total_us), tiles.insert({c.plan.block_m, c.plan.block_n});
+  EXPECT_EQ(list.size(), 10u);
+  EXPECT_GE(times.size(), 9u);
+  EXPECT_GE(tiles.size(), 4u);
 }
 
 TEST(Tuner, EveryRoundHasAnOrderOfItsOwn) {
