@@ -98,7 +98,11 @@ TEST(TunedPlans, ANearProblemLendsItsPlan) {
   Problem near = sum_problem();
   near.m = 64;
   LinkRates const link{LinkKind::kDeclared, 5, 5, 0.05, 5, 5, 0, 1, 0, 1, 5, 10, 1};
-  Machine const slow_stores{"a host", "made up", EngineKind::kHost, 1, 16, 3000, 3000, 1, 20, 5, 5, 1, false, link};
+  Machine slow_stores;
+  slow_stores.name = "a host", slow_stores.source = "made up", slow_stores.engine = EngineKind::kHost;
+  slow_stores.processors = 1, slow_stores.products = 16, slow_stores.memory_gbps = 20;
+  slow_stores.clock_mhz = slow_stores.sustained_mhz = 3000;
+  slow_stores.gemm_us = slow_stores.call_us = 5, slow_stores.link = link;
   ASSERT_EQ(key(slow_stores), kHost);
   ASSERT_LT(simulate(sum_problem(), parse_plan("route=stage"), slow_stores).total_us,
             simulate(sum_problem(), {}, slow_stores).total_us);
