@@ -65,7 +65,6 @@ struct GpuGather::Way {
   bool in_place = false;   // rows are read at their owners
   bool own_apart = false;  // our own rows are read from x
   int copying = 0;         // blocks that carry rows; 0: the copy engine does
-
   Word* readable() const { return words.at(rank) + layout.size(); }
 };
 
@@ -141,7 +140,6 @@ void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears,
   int copying = 0;
   if (plan.transport != Transport::kRemote)
     copying = blocks_to_copy(plan, piece_bytes, plan.path == Path::kRing, *team.gpu());
-
   for (Linear const& l : linears) {
     require_on_gpu(l);
     bool const out_in = l.layout == WeightLayout::kOutIn;

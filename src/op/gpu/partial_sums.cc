@@ -37,8 +37,7 @@ Tiles GpuPartialSums::tiles(int64_t m, WeightLayout layout) const {
   // All ranks take the same tile, whatever their own part of k: the words count its bands.
   int64_t const k = k_ > 0 ? (k_ + team_.size() - 1) / team_.size() : 4096;
   Gpu const& gpu = *team_.gpu();
-  int64_t const at_once =
-      rows_at_once(plan_, Carried::kPartials, m, team_.size(), n_ * size_of(dtype_), gpu.across_pcie());
+  int64_t const at_once = this->at_once(m);
   int const copying = this->copying(m);
   auto choose = [&](int64_t rows, int beside) {
     return choose_tiles(plan_, rows, n_, k, layout, false, gemm_processors(plan_, gpu, beside));
@@ -54,10 +53,11 @@ Tiles GpuPartialSums::tiles(int64_t m, WeightLayout layout) const {
 
 int GpuPartialSums::copying(int64_t m) const {
   if (!staged()) return 0;
-  int64_t const row_bytes = n_ * size_of(dtype_);
-  int64_t const at_once =
-      rows_at_once(plan_, Carried::kPartials, m, team_.size(), row_bytes, team_.gpu()->across_pcie());
-  return blocks_to_copy(plan_, at_once * row_bytes, way_ == Way::kRing, *team_.gpu());
+  return blocks_to_copy(plan_, at_once(m) * n_ * size_of(dtype_), way_ == Way::kRing, *team_.gpu());
+}
+
+int64_t GpuPartialSums::at_once(int64_t m) const {
+  return rows_at_once(plan_, Carried::kPartials, m, team_.size(), n_ * size_of(dtype_), team_.gpu()->across_pcie());
 }
 
 void GpuPartialSums::reserve(Tiles const& tiles, int64_t m, Tensor const& weight, WeightLayout layout) {
@@ -81,8 +81,7 @@ GpuPartialSums::Traffic GpuPartialSums::traffic(GpuChannel& channel, Call const&
   Traffic t;
   t.way = way_, t.rank = team_.rank(), t.ranks = team_.size(), t.goal = call.digest;
   Plan now = plan_;
-  int64_t const at_once =
-      rows_at_once(plan_, Carried::kPartials, m, t.ranks, n_ * size_of(dtype_), team_.gpu()->across_pcie());
+  int64_t const at_once = this->at_once(m);
   if (fused_tiles && plan_.comm_rows == 0 && at_once < Shards{m, t.ranks, 1}.largest())
     now.comm_rows = fused_tiles->rounded(at_once);
   int const whole = static_cast<int>(std::max<int64_t>(m, 1));

@@ -65,6 +65,8 @@ class GpuPartialSums {
   int sum_blocks(int copying) const;
   /// Blocks that carry the partials of a call of m rows.
   int copying(int64_t m) const;
+  /// Rows of a call of m rows whose partials go together.
+  int64_t at_once(int64_t m) const;
   /// Whether partials are stored here first and carried to other ranks by something else.
   bool staged() const { return way_ == Way::kStage || way_ == Way::kRing; }
 
