@@ -40,7 +40,7 @@ class GpuProbe final : public MachineProbe {
   double gemm_us(int64_t m, int64_t n, int64_t k, bool busy) override {
     GemmProblem const p{"", "", "gemm_rs", m, n, k, 1};
     GemmBuffers const buffers(p);
-    sm90::Choice const choice = sm90::choose(m, n, k, p.layout, false, gpu_.processors());
+    sm90::Choice const choice = sm90::choose({m}, n, k, p.layout, false, gpu_.processors());
     sm90::Launch const launch = plain_launch(p, buffers, choice.row, choice.band);
     auto const run = [&] { sm90::launch(launch, stream_.get()); };
     if (busy) {

@@ -39,7 +39,7 @@ void run_problem(GemmProblem const& p, CublasLt& cublas, GemmSuite const& option
   Buffer workspace(16 << 20), raw(p.m * p.rank_n() * 2);  // cuBLASLt and CUTLASS: no epilogue, all n columns
   int processors = 0;
   must(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, 0));
-  sm90::Choice const choice = sm90::choose(p.m, p.rank_n(), p.rank_k(), p.layout, p.gated(), processors);
+  sm90::Choice const choice = sm90::choose({p.m}, p.rank_n(), p.rank_k(), p.layout, p.gated(), processors);
 
   std::vector<GpuMethod> methods;
   struct Label {

@@ -44,7 +44,6 @@ int sweep(int argc, char** argv) {
         continue;
       sm90::Config const& config = sm90::kTable[row];
       if (p.gated() && !config.gateable(p.layout)) continue;
-      if ((config.block_m == 64 && config.groups == 1) != (p.m <= 64)) continue;
       int const tall = static_cast<int>((p.m + config.tile_m() - 1) / config.tile_m());
       for (int band : {4, 8}) {
         if (band > 4 && tall < band) continue;

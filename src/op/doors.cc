@@ -66,6 +66,12 @@ std::shared_ptr<Buffers> admitted(World& world, std::string_view op, int64_t max
   return workspace ? workspace->buffers() : nullptr;
 }
 
+/// Ranks that share a GPU: none calls an operator, whose kernels wait for others, before all have loaded their kernels
+/// and allocated, which may wait for all kernels of the GPU. Collective.
+void all_made(World& world) {
+  if (Gpu const* gpu = world.team().gpu(); gpu && gpu->shared()) world.barrier();
+}
+
 /// Of exactly this plan.
 MemoryNeed need_of(World& world, AllGatherGemm::Shape const& shape, Plan const& plan) {
   return (world.on_gpu() ? ag_gemm_memory_on_gpu : host_ag_gemm_memory)(world.team(), shape, plan);
@@ -85,6 +91,7 @@ AllGatherGemm::AllGatherGemm(World& world, Shape const& shape, Plan const& plan,
   plan_ = plan_for(world, problem_of(shape, world.size()), plan, workspace == nullptr);
   auto shared = admitted(world, "ag_gemm", shape.max_m, need_of(world, shape, plan_), workspace);
   operator_ = (world.on_gpu() ? ag_gemm_on_gpu : host_ag_gemm)(world.team(), shape, plan_, std::move(shared));
+  all_made(world);
 }
 AllGatherGemm::~AllGatherGemm() = default;
 
@@ -114,6 +121,7 @@ GemmReduceScatter::GemmReduceScatter(World& world, Shape const& shape, Plan cons
   auto shared =
       admitted(world, "gemm_rs", shape.max_m, need_of(world, Op::kGemmReduceScatter, shape, plan_), workspace);
   operator_ = (world.on_gpu() ? gemm_rs_on_gpu : host_gemm_rs)(world.team(), shape, plan_, std::move(shared));
+  all_made(world);
 }
 GemmReduceScatter::~GemmReduceScatter() = default;
 
@@ -146,6 +154,7 @@ GemmAllReduce::GemmAllReduce(World& world, Shape const& shape, Plan const& plan,
   plan_ = plan_for(world, problem_of(Op::kGemmAllReduce, shape, world.size()), plan, workspace == nullptr);
   auto shared = admitted(world, "gemm_ar", shape.max_m, need_of(world, Op::kGemmAllReduce, shape, plan_), workspace);
   operator_ = (world.on_gpu() ? gemm_ar_on_gpu : host_gemm_ar)(world.team(), shape, plan_, std::move(shared));
+  all_made(world);
 }
 GemmAllReduce::~GemmAllReduce() = default;
 

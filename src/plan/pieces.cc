@@ -15,6 +15,13 @@ int64_t rows_at_once(Plan const& plan, Carried what, int64_t m, int ranks, int64
   return (shard + pieces - 1) / pieces;
 }
 
+sm90::TiledRows rows_to_tile(Plan const& plan, int64_t m, int64_t at_once, bool across_pcie) {
+  constexpr int64_t kFew = 128;
+  if (!plan.fused || !across_pcie) return {m};
+  if (at_once < kFew) return {m, std::min(m, kFew)};
+  return {at_once};
+}
+
 int tile_rows_together(int tile_m) {
   constexpr int kRows = 128;
   return std::max(kRows / tile_m, 1);

@@ -1,6 +1,7 @@
 #pragma once
 // In which pieces rows and partial sums travel, and what carries them: the rules of the GPU operators, which the
 // simulator goes by too.
+#include "engine/sm90/choose.h"
 #include "flux/plan.h"
 
 namespace flux {
@@ -10,6 +11,10 @@ enum class Carried { kRows, kPartials };
 /// pieces of some 12 MiB, partial sums of some 6: what is multiplied behind the last arrival, or before the first
 /// departure and added up behind the last, is not hidden, but each copy takes the engine some 4 us more.
 int64_t rows_at_once(Plan const& plan, Carried what, int64_t m, int ranks, int64_t row_bytes, bool across_pcie);
+
+/// For which rows of m the tiles of AG+GEMM are chosen: all; or, fused where PCIe lets the GEMM go on no faster, those
+/// that come at once. Where these are few, for all, and once more for what is multiplied behind the last arrival.
+sm90::TiledRows rows_to_tile(Plan const& plan, int64_t m, int64_t at_once, bool across_pcie);
 
 /// Tile rows of partial sums that are multiplied side by side however low shards are: alone, each would read all
 /// weights.

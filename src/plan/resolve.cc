@@ -23,7 +23,7 @@ int64_t rows_at_once(Plan const& plan, Problem const& problem, Machine const& ma
                       problem.row_bytes(), across_pcie(machine));
 }
 
-TileShape shape_of(Plan const& plan, Problem const& p, int64_t rows, Machine const& machine) {
+TileShape shape_of(Plan const& plan, Problem const& p, sm90::TiledRows rows, Machine const& machine) {
   bool const host = machine.engine == EngineKind::kHost;  // its operators take 256 x 512, or any
   if (host) return plan.block_m == 0 ? TileShape{256, 512} : TileShape{plan.block_m, plan.block_n};
   if (plan.block_m == 0) return usual_shape(rows, p.local_n(), p.local_k(), p.layout, p.gated, machine);
@@ -84,7 +84,7 @@ void resolve_gather(Resolved& r, Plan const& plan, Machine const& machine) {
   refuse_if(remote && plan.comm_rows != 0, "transport=remote has no copies, so comm_rows stays auto");
   int64_t const at_once = rows_at_once(plan, p, machine);
   if (!remote) leave_room(r, blocks_to_copy(plan, at_once * p.row_bytes(), around, machine), machine);
-  r.shape = shape_of(plan, p, across_pcie(machine) ? at_once : p.m, beside_copies(r, machine));
+  r.shape = shape_of(plan, p, rows_to_tile(plan, p.m, at_once, across_pcie(machine)), beside_copies(r, machine));
   int64_t const whole = std::max<int64_t>(Shards{p.m, p.ranks, 1}.largest(), 1);
   int64_t const rows = plan.comm_rows == 0 ? rounded(at_once, r.shape.tile_m) : at_once;
   r.arrival.shards = {p.m, p.ranks, 1};
@@ -100,7 +100,7 @@ void resolve_gather(Resolved& r, Plan const& plan, Machine const& machine) {
 bool worth_staging(Resolved const& r, int64_t at_once, Machine const& machine) {
   Problem const& p = r.problem;
   auto cycles_of = [&](int64_t rows, Machine const& on) {
-    TileShape const shape = usual_shape(rows, p.n, p.local_k(), p.layout, false, on);
+    TileShape const shape = usual_shape({rows}, p.n, p.local_k(), p.layout, false, on);
     return shape.config ? sm90::cost(*shape.config, rows, p.n, p.local_k(), on.processors)
                         : cycles(shape, rows, p.n, p.local_k(), p.layout, on);
   };
@@ -126,7 +126,7 @@ void resolve_sums(Resolved& r, Plan const& plan, Machine const& machine) {
   if (in_pieces && plan.route == RouteKind::kAuto && plan.block_m == 0) r.fused = worth_staging(r, at_once, machine);
   leave_room(r, copying, machine);
   int64_t const side_by_side = std::max<int64_t>(at_once, tile_rows_together(1));
-  r.shape = shape_of(plan, p, in_pieces && r.fused ? side_by_side : p.m, beside_copies(r, machine));
+  r.shape = shape_of(plan, p, {in_pieces && r.fused ? side_by_side : p.m}, beside_copies(r, machine));
   if (plan.comm_rows == 0 && at_once < Shards{p.m, p.ranks, 1}.largest()) at_once = rounded(at_once, r.shape.tile_m);
   bool const everywhere = r.way == Way::kBroadcast;
   // One after the other, an owner's rows go in one piece.

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/sm90/choose.h"
-
 namespace flux {
 namespace {
 
@@ -21,18 +19,6 @@ double memory_cycles(int64_t m, int64_t n, int64_t k, Machine const& machine) {
   constexpr double kReached = 0.85;
   return 2.0 * static_cast<double>(m + n) * static_cast<double>(k) /
          (machine.memory_gbps * kReached / machine.clock_mhz * 1e3);
-}
-
-// The rows of the Hopper table for few rows of m. Its own cost, made for choosing, has too long a k step for them
-// where k is long, 98,000 cycles of 64 x 6144 x 12288 that takes 45 us, and does not know that blocks share k.
-bool for_few_rows(sm90::Config const& config) { return config.block_n < 128 || config.cluster_k > 1; }
-double few_rows(TileShape const& s, int64_t m, int64_t n, int64_t k, Machine const& machine) {
-  constexpr double kLeastStep = 340, kFirstAndLast = 2000, kExchange = 1000;
-  sm90::Config const& config = *s.config;
-  double const step = std::max(kLeastStep, 64.0 * config.block_m * config.block_n / machine.products);
-  double const waves = std::ceil(up(m, s.tile_m) * up(n, s.tile_n) / workers(s, machine));
-  double const maths = waves * std::ceil(up(k, 64) / config.cluster_k) * step;
-  return std::max(memory_cycles(m, n, k, machine), maths) + kFirstAndLast + kExchange * (config.cluster_k - 1);
 }
 
 double cost(TileShape const& s, int64_t m, int64_t n, int64_t k, Machine const& machine) {
@@ -66,7 +52,6 @@ double cycles(TileShape const& shape, int64_t m, int64_t n, int64_t k, WeightLay
   constexpr double kOddWidth = 0.12;  // as in sm90::choose
   bool const odd = layout == WeightLayout::kInOut && shape.config->block_n % 16 != 0;
   double const memory = memory_cycles(m, n, k, machine);  // the table's cost knows the memory of one chip
-  if (for_few_rows(*shape.config)) return few_rows(shape, m, n, k, machine);
   return std::max(memory, sm90::cost(*shape.config, m, n, k, machine.processors) * (odd ? 1 + kOddWidth : 1));
 }
 
@@ -100,13 +85,14 @@ TileShape of_row(int row) {
 
 }  // namespace
 
-TileShape usual_shape(int64_t m, int64_t n, int64_t k, WeightLayout layout, bool gated, Machine const& machine) {
-  if (machine.engine != EngineKind::kSm90) return best_shape(m, n, k, layout, gated, machine);
+TileShape usual_shape(sm90::TiledRows m, int64_t n, int64_t k, WeightLayout layout, bool gated,
+                      Machine const& machine) {
+  if (machine.engine != EngineKind::kSm90) return best_shape(m.rows, n, k, layout, gated, machine);
   return of_row(sm90::choose(m, n, k, layout, gated, machine.processors).row);
 }
 
-std::optional<TileShape> named_shape(int tile_m, int tile_n, int64_t m, int64_t n, int64_t k, WeightLayout layout,
-                                     bool gated, Machine const& machine) {
+std::optional<TileShape> named_shape(int tile_m, int tile_n, sm90::TiledRows m, int64_t n, int64_t k,
+                                     WeightLayout layout, bool gated, Machine const& machine) {
   if (machine.engine == EngineKind::kSm90) {
     auto const choice = sm90::choose_of(tile_m, tile_n, m, n, k, layout, gated, machine.processors);
     return choice ? std::optional(of_row(choice->row)) : std::nullopt;

@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "engine/sm90/config.h"
+#include "engine/sm90/choose.h"
 #include "plan/machine.h"
 #include "plan/problem.h"
 
@@ -32,11 +32,11 @@ double read_again(double bytes, Machine const& machine);
 TileShape best_shape(int64_t m, int64_t n, int64_t k, WeightLayout layout, bool gated, Machine const& machine);
 
 /// What the engine takes where a plan leaves it the choice.
-TileShape usual_shape(int64_t m, int64_t n, int64_t k, WeightLayout layout, bool gated, Machine const& machine);
+TileShape usual_shape(sm90::TiledRows m, int64_t n, int64_t k, WeightLayout layout, bool gated, Machine const& machine);
 
 /// The same of a tile that a plan names; nothing where the engine has none like it.
-std::optional<TileShape> named_shape(int tile_m, int tile_n, int64_t m, int64_t n, int64_t k, WeightLayout layout,
-                                     bool gated, Machine const& machine);
+std::optional<TileShape> named_shape(int tile_m, int tile_n, sm90::TiledRows m, int64_t n, int64_t k,
+                                     WeightLayout layout, bool gated, Machine const& machine);
 
 /// The part of the time that a GEMM of `gemm_us` takes, one after another with `beside_us` of something else and the
 /// gap between two calls.

@@ -188,7 +188,7 @@ TEST(Simulate, WeightsBeyondTheCacheAreReadForEveryBand) {
   EXPECT_NEAR(simulate(problem, tall, machine).total_us, 512, 51);
   EXPECT_EQ(simulate(problem, low, machine).resolved.memory_share, 1);
   machine.l2_bytes = 1e9;
-  EXPECT_LT(simulate(problem, low, machine).total_us, 550) << "all weights fit";
+  EXPECT_LT(simulate(problem, low, machine).total_us, 650) << "all weights fit";
   machine.l2_bytes = 0;
   Problem const small{Op::kAllGatherGemm, 512, 1024, 1024, 8};
   EXPECT_LT(simulate(small, low, machine).resolved.memory_share, 1) << "no cache, and little to read";

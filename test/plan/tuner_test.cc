@@ -44,7 +44,7 @@ class Played : public PlanTiming {
 TEST(Tuner, WhatIsMeasuredBeatsWhatIsSimulated) {
   Ranking const ranking = rank_candidates(problem(2048), h800());
   Played clock(problem(2048));
-  std::string const fifth = short_line(ranking.candidates[4].plan);
+  std::string const fifth = short_line(worth_timing(ranking, TuneOptions{}.candidates)[4].plan);
   clock.times[fifth] = ranking.best().total_us / 2;
   clock.noisy = true;
   Tuned const tuned = tune(ranking, clock, {});

@@ -1,7 +1,9 @@
 #pragma once
 // Which row of the table: a first, simple cost. Pure, for planner and launcher alike. The constants are fitted to a
-// sweep of all rows over the core workloads; on it, the choice costs 0.3 % against the best row of each problem.
+// sweep of all rows over the core workloads and decoding; there the choice costs 0.3 % and nothing against the best row
+// of each problem.
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string>
 
@@ -15,6 +17,12 @@ struct Choice {
   double cost = 0;  // cycles
 };
 
+/// For how many rows tiles are chosen: they cost what the rows cost, and what `again` of them do once more, which are
+/// not hidden.
+struct TiledRows {
+  int64_t rows = 0, again = 0;
+};
+
 /// Cycles that m x n x k take on `processors` with this row: waves of tiles, each tile its products and what it costs
 /// beside them; or the time that the operands take from memory, if that is more.
 inline double cost(Config const& config, int64_t m, int64_t n, int64_t k, int processors) {
@@ -23,26 +31,28 @@ inline double cost(Config const& config, int64_t m, int64_t n, int64_t k, int pr
   constexpr double kBytesACycle = 18;        // from memory, for each processor
   constexpr double kCooperativeTile = 2000;  // the tensor cores wait while a tile is stored
   constexpr double kPingPongTile = 300;
-  constexpr double kNarrow = 0.04;   // narrow ping-pong tiles read more operand bytes for each product
-  constexpr double kPartWave = 0.1;  // how much of a part-filled wave's idle processors the others gain, in clock rate
+  constexpr double kExchange = 1000;  // of what blocks that share k have added up
+  constexpr double kNarrow = 0.04;    // narrow ping-pong tiles read more operand bytes for each product
+  constexpr double kPartWave = 0.1;   // how much of a part-filled wave's idle processors the others gain, in clock rate
   auto up = [](int64_t a, int64_t b) { return static_cast<double>((a + b - 1) / b); };
 
   double const products = std::max(kLeastStep, double{kBlockK} * config.block_m * config.block_n / kProductsACycle);
-  double tile = up(k, kBlockK) * products;
+  double const steps = std::ceil(up(k, kBlockK) / config.cluster_k);
+  double tile = steps * products;
   if (config.ping_pong) tile *= 1 + kNarrow * std::max(0, 176 - config.block_n) / 176;
-  tile += config.ping_pong ? kPingPongTile : kCooperativeTile;
+  tile += config.ping_pong ? kPingPongTile : kCooperativeTile + kExchange * (config.cluster_k - 1);
   int const clusters = processors / config.cluster();
   double const tiles = up(m, config.tile_m()) * up(n, config.tile_n());
   double const waves = std::max(1.0, tiles / clusters),
                whole = static_cast<double>(static_cast<int64_t>(waves + 0.999999));
   double const maths = (kPartWave * waves + (1 - kPartWave) * whole) * tile;
   double const memory = 2.0 * (m + n) * k / (kBytesACycle * processors);
-  return std::max(maths, memory + tile / up(k, kBlockK));
+  return std::max(maths, memory + tile / steps);
 }
 
 /// The cheapest of the rows whose tile is `tile_m` x `tile_n`, which several may have, with k shared or not; 0 x 0: of
 /// all. Nothing where the table has no such tile. `n` counts gate and up where gated.
-inline std::optional<Choice> choose_of(int tile_m, int tile_n, int64_t m, int64_t n, int64_t k, WeightLayout layout,
+inline std::optional<Choice> choose_of(int tile_m, int tile_n, TiledRows m, int64_t n, int64_t k, WeightLayout layout,
                                        bool gated, int processors) {
   constexpr double kOddWidth = 0.12;  // column-major weights are read more slowly in an odd number of 8 columns
   std::optional<Choice> best;
@@ -51,12 +61,14 @@ inline std::optional<Choice> choose_of(int tile_m, int tile_n, int64_t m, int64_
     if (gated && !config.gateable(layout)) continue;
     if (tile_m > 0 && (config.tile_m() != tile_m || config.tile_n() != tile_n)) continue;
     bool const odd = layout == WeightLayout::kInOut && config.block_n % 16 != 0;
-    double const c = cost(config, m, n, k, processors) * (odd ? 1 + kOddWidth : 1);
+    double c = cost(config, m.rows, n, k, processors);
+    if (m.again > 0) c += cost(config, m.again, n, k, processors);
+    if (odd) c *= 1 + kOddWidth;
     if (!best || c < best->cost) best = Choice{row, Choice{}.band, c};
   }
   return best;
 }
-inline Choice choose(int64_t m, int64_t n, int64_t k, WeightLayout layout, bool gated, int processors) {
+inline Choice choose(TiledRows m, int64_t n, int64_t k, WeightLayout layout, bool gated, int processors) {
   return *choose_of(0, 0, m, n, k, layout, gated, processors);
 }
 

@@ -33,7 +33,7 @@ class Calls {
     sm90::Launch l;
     l.weight = linear.weight, l.layout = linear.layout, l.bias = linear.bias;
     l.activation = linear.activation, l.gated = linear.gated;
-    Tiles const tiles = choose_tiles(plan_, x.rows, l.n(), l.k(), l.layout, l.gated, team_.gpu()->processors());
+    Tiles const tiles = choose_tiles(plan_, {x.rows}, l.n(), l.k(), l.layout, l.gated, team_.gpu()->processors());
     l.config = tiles.row, l.blocks = gemm_blocks(plan_, *team_.gpu()), l.store = plan_.store;
     l.a.base[0] = x.data, l.a_stride = packed(x).stride;
     l.c.base[0] = linear.out.data, l.c_stride = packed(linear.out).stride;

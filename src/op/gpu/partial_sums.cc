@@ -40,7 +40,7 @@ Tiles GpuPartialSums::tiles(int64_t m, WeightLayout layout) const {
   int64_t const at_once = this->at_once(m);
   int const copying = this->copying(m);
   auto choose = [&](int64_t rows, int beside) {
-    return choose_tiles(plan_, rows, n_, k, layout, false, gemm_processors(plan_, gpu, beside));
+    return choose_tiles(plan_, {rows}, n_, k, layout, false, gemm_processors(plan_, gpu, beside));
   };
   Tiles all = choose(m, 0);
   if (way_ != Way::kStage || !gpu.across_pcie()) return plan_.fused && copying > 0 ? choose(m, copying) : all;

@@ -4,13 +4,13 @@
 
 #include <algorithm>
 
-#include "engine/sm90/choose.h"
 #include "kernel/sm90.h"
 #include "op/checks.h"
 
 namespace flux {
 
-Tiles choose_tiles(Plan const& plan, int64_t m, int64_t n, int64_t k, WeightLayout layout, bool gated, int processors) {
+Tiles choose_tiles(Plan const& plan, sm90::TiledRows m, int64_t n, int64_t k, WeightLayout layout, bool gated,
+                   int processors) {
   auto const choice = sm90::choose_of(plan.block_m, plan.block_n, m, n, k, layout, gated, processors);
   if (!choice)
     throw Error(ErrorKind::kUnsupported,

@@ -2,7 +2,7 @@
 // Which tiles a GPU multiplies in: a row of the engine's table, and the raster. The same on every rank.
 #include <algorithm>
 
-#include "engine/sm90/config.h"
+#include "engine/sm90/choose.h"
 #include "flux/plan.h"
 #include "flux/problem.h"
 #include "flux/tensor.h"
@@ -26,10 +26,8 @@ struct Tiles {
 
 /// The plan's tile, or the cheapest for m x n x k on so many processors. `n` counts gate and up where gated. Throws
 /// Error{kUnsupported} for a tile that is not in the table.
-Tiles choose_tiles(Plan const& plan, int64_t m, int64_t n, int64_t k, WeightLayout layout, bool gated, int processors);
-
-/// For how many rows tiles are chosen: all, or those at once where PCIe lets the GEMM go on no faster.
-inline int64_t rows_to_tile(int64_t m, int64_t at_once, Gpu const& gpu) { return gpu.across_pcie() ? at_once : m; }
+Tiles choose_tiles(Plan const& plan, sm90::TiledRows m, int64_t n, int64_t k, WeightLayout layout, bool gated,
+                   int processors);
 
 /// As in plan/pieces.h, but on a shared GPU, which has no processors to spare. Throws Error{kInvalid} where the plan
 /// has the copy engine relay around a ring.

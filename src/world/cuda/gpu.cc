@@ -109,11 +109,31 @@ class MirroredMemory final : public SymmetricMemory {
   std::vector<std::shared_ptr<std::byte>> owners_;
 };
 
+/// Copies within a GPU may be kernels of the driver, which it loads with the first copy of a kind; and it may not load
+/// while a kernel waits for that copy.
+void load_copies() {
+  constexpr size_t kLarge = 8 << 20;
+  std::byte* data = nullptr;
+  check_cuda(cudaMalloc(&data, 2 * kLarge), "memory to load copies with");
+  cudaStream_t stream = nullptr;
+  check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream to load copies with");
+  check_cuda(cudaMemsetAsync(data, 0, 2 * kLarge, stream), "loading copies");
+  for (size_t bytes : {size_t{16}, size_t{4096}, kLarge})
+    check_cuda(cudaMemcpyAsync(data + kLarge, data, bytes, cudaMemcpyDeviceToDevice, stream), "loading copies");
+  for (size_t rows : {2, 128})
+    for (size_t columns : {16, 8192})
+      check_cuda(
+          cudaMemcpy2DAsync(data + kLarge, columns, data, columns * 2, columns, rows, cudaMemcpyDeviceToDevice, stream),
+          "loading copies");
+  check_cuda(cudaStreamSynchronize(stream), "loading copies");
+  cudaStreamDestroy(stream), cudaFree(data);
+}
+
 class CudaGpu final : public Gpu {
  public:
   CudaGpu(int device, int parts, Partner mirror) : device_(device), parts_(parts), mirror_(mirror) {
     activate();
-    if (parts > 1) late_frees_ = LateFrees::shared();
+    if (parts > 1) late_frees_ = LateFrees::shared(), load_copies();
     int total = 0;
     check_cuda(cudaDeviceGetAttribute(&total, cudaDevAttrMultiProcessorCount, device), "multiprocessors");
     // Of a shared GPU some processors stay free: blocks that come in pairs do not find a partner everywhere. Where the
