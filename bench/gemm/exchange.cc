@@ -153,7 +153,7 @@ SlotSum Exchange::slots(Tensor const& out) const {
   s.bands = one_band(to_all() ? shards_.total : shards_.size(rank_));
   s.slots = mirrored() ? slots_.data() : channel_.data({}).at(rank_);
   s.parts = ranks_, s.slot_rows = block_bytes_ / row_bytes_;
-  s.out = out;
+  s.out = out, s.alone = true;  // ranks are processes, or one in a mirror
   if (s.out.rows <= 1) s.out.stride = s.out.columns;
   return s;
 }

@@ -26,12 +26,13 @@ struct SlotSum {
   Tensor residual;             // shape of out or none
   Tensor norm_weight, normed;  // [1, n] and the shape of out, or none
   float norm_epsilon = 0;
+  bool alone = false;  // no kernel of another rank holds the GPU: blocks that start together or not at all find room
 };
 
 /// Loads its kernels, as sm90::prepare does.
 void prepare_slot_sum();
 
-/// On `blocks` blocks of the current device. Where a wait fails the rest of `out` becomes NaN. Throws Error.
+/// On up to `blocks` blocks of the current device. Where a wait fails the rest of `out` becomes NaN. Throws Error.
 void sum_slots(SlotSum const& sum, int blocks, CUstream_st* stream);
 
 }  // namespace flux

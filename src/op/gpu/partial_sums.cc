@@ -223,8 +223,16 @@ void GpuPartialSums::send_in_lock_step(GpuChannel& channel, Traffic const& t, st
 
 void GpuPartialSums::add_up(GpuChannel& channel, Call const& call, Traffic const& t, Tensor const& out,
                             SumEpilogue const& epilogue, Stream stream) const {
-  if (channel.mirrored() && !staged()) channel.replay(others(t));
-  SlotSum sum = summed(out, epilogue);
+  // The partials that all get are few: blocks bring them at once, where copies would come one by one.
+  bool const replayed_by_blocks = channel.mirrored() && way_ == Way::kBroadcast;
+  if (replayed_by_blocks) {
+    constexpr int kBlocksOfSource = 8;
+    channel.copies().fork(stream);
+    channel.copy_by_blocks({}, others(t), kBlocksOfSource * std::max(t.ranks - 1, 1), dtype_, call.watch);
+  } else if (channel.mirrored() && !staged()) {
+    channel.replay(others(t));
+  }
+  SlotSum sum = summed(*team_.gpu(), out, epilogue);
   sum.bands = t.bands, sum.owner = way_ == Way::kBroadcast ? 0 : t.rank, sum.sources = t.ranks;
   sum.words = t.words.at(t.rank), sum.goal = t.goal, sum.watch = call.watch;
   sum.slots = t.slots.at(t.rank), sum.slot_rows = t.slot_rows, sum.parts = way_ == Way::kSum ? 1 : t.ranks;
@@ -236,6 +244,7 @@ void GpuPartialSums::add_up(GpuChannel& channel, Call const& call, Traffic const
   }
   if (recording_) recording_->begin_part(SpanKind::kSum, stream);
   sum_slots(sum, sum_blocks(t.copying), stream);
+  if (replayed_by_blocks) channel.copies().join(stream);
   if (recording_) recording_->end_part(stream);
   if (way_ == Way::kSum)  // the next call adds to zeros again
     enqueue_zeros(t.slots.at(t.rank), t.bands.shards.size(t.rank) * t.row_bytes, stream);
@@ -280,8 +289,9 @@ std::vector<Transfer> GpuPartialSums::others(Traffic const& d) const {
   return list;
 }
 
-SlotSum GpuPartialSums::summed(Tensor const& out, SumEpilogue const& epilogue) {
+SlotSum GpuPartialSums::summed(Gpu const& gpu, Tensor const& out, SumEpilogue const& epilogue) {
   SlotSum sum;
+  sum.alone = !gpu.shared();
   sum.out = packed(out), sum.bias = epilogue.bias, sum.residual = packed(epilogue.residual);
   sum.norm_weight = epilogue.norm_weight, sum.normed = packed(epilogue.normed);
   sum.norm_epsilon = static_cast<float>(epilogue.norm_epsilon);
@@ -290,7 +300,7 @@ SlotSum GpuPartialSums::summed(Tensor const& out, SumEpilogue const& epilogue) {
 
 void GpuPartialSums::finish_rows(Call const& call, Tensor const& rows, Tensor const& out, SumEpilogue const& epilogue,
                                  Stream stream) const {
-  SlotSum sum = summed(out, epilogue);
+  SlotSum sum = summed(*team_.gpu(), out, epilogue);
   sum.watch = call.watch;
   sum.bands = {{rows.rows, 1, 1}, static_cast<int>(std::max<int64_t>(rows.rows, 1))};
   sum.slots = rows.data, sum.slot_rows = rows.rows;
