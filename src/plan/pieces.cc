@@ -15,9 +15,8 @@ int64_t rows_at_once(Plan const& plan, Carried what, int64_t m, int ranks, int64
   return (shard + pieces - 1) / pieces;
 }
 
-sm90::TiledRows rows_to_tile(Plan const& plan, int64_t m, int64_t at_once, bool across_pcie) {
+sm90::TiledRows rows_to_tile(int64_t m, int64_t at_once) {
   constexpr int64_t kFew = 128;
-  if (!plan.fused || !across_pcie) return {m};
   if (at_once < kFew) return {m, std::min(m, kFew)};
   return {at_once};
 }

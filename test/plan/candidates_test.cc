@@ -89,7 +89,7 @@ TEST_F(Candidates, PiecesAndCarriersFollowThePriceOfACopy) {
 
 // The operators' own rules hold until something is simulated to take 5 % less.
 TEST_F(Candidates, TheRulesGiveWayToWhatIsClearlyFaster) {
-  Problem const close{Op::kAllGatherGemm, 1024, 51200, 5120, 8}, far{Op::kAllGatherGemm, 512, 28672, 4096, 8};
+  Problem const close{Op::kAllGatherGemm, 1024, 51200, 5120, 8}, far{Op::kGemmReduceScatter, 1024, 5120, 25600, 8};
   Machine const machine = find_machine("h200-pcie");
   auto least = [](Ranking const& ranking) {
     double least = ranking.best().total_us;

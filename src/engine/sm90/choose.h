@@ -17,8 +17,8 @@ struct Choice {
   double cost = 0;  // cycles
 };
 
-/// For how many rows tiles are chosen: they cost what the rows cost, and what `again` of them do once more, which are
-/// not hidden.
+/// For how many rows tiles are chosen: by what all of them cost, and, weighed more, the `again` of them that cannot
+/// hide behind communication.
 struct TiledRows {
   int64_t rows = 0, again = 0;
 };
@@ -54,6 +54,7 @@ inline double cost(Config const& config, int64_t m, int64_t n, int64_t k, int pr
 /// all. Nothing where the table has no such tile. `n` counts gate and up where gated.
 inline std::optional<Choice> choose_of(int tile_m, int tile_n, TiledRows m, int64_t n, int64_t k, WeightLayout layout,
                                        bool gated, int processors) {
+  constexpr double kUnhidden = 2;
   constexpr double kOddWidth = 0.12;  // column-major weights are read more slowly in an odd number of 8 columns
   std::optional<Choice> best;
   for (int row = 0; row < kConfigs; ++row) {
@@ -62,7 +63,7 @@ inline std::optional<Choice> choose_of(int tile_m, int tile_n, TiledRows m, int6
     if (tile_m > 0 && (config.tile_m() != tile_m || config.tile_n() != tile_n)) continue;
     bool const odd = layout == WeightLayout::kInOut && config.block_n % 16 != 0;
     double c = cost(config, m.rows, n, k, processors);
-    if (m.again > 0) c += cost(config, m.again, n, k, processors);
+    if (m.again > 0) c += kUnhidden * cost(config, m.again, n, k, processors);
     if (odd) c *= 1 + kOddWidth;
     if (!best || c < best->cost) best = Choice{row, Choice{}.band, c};
   }

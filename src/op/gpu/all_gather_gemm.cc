@@ -133,7 +133,8 @@ void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears,
   Plan now = plan;
   now.comm_rows =
       rows_at_once(plan, Carried::kRows, m, team.size(), shape.k * size_of(shape.dtype), team.gpu()->across_pcie());
-  sm90::TiledRows const to_tile = rows_to_tile(plan, m, now.comm_rows, team.gpu()->across_pcie());
+  bool const in_pieces = plan.fused && team.gpu()->across_pcie();
+  sm90::TiledRows const to_tile = in_pieces ? rows_to_tile(m, now.comm_rows) : sm90::TiledRows{m};
   std::vector<Tiles> tiles;  // of each weight
   int tallest = 0;
   int64_t const piece_bytes = now.comm_rows * shape.k * size_of(shape.dtype);

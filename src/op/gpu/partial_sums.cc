@@ -39,14 +39,16 @@ Tiles GpuPartialSums::tiles(int64_t m, WeightLayout layout) const {
   Gpu const& gpu = *team_.gpu();
   int64_t const at_once = this->at_once(m);
   int const copying = this->copying(m);
-  auto choose = [&](int64_t rows, int beside) {
-    return choose_tiles(plan_, {rows}, n_, k, layout, false, gemm_processors(plan_, gpu, beside));
+  auto choose = [&](sm90::TiledRows rows, int beside) {
+    return choose_tiles(plan_, rows, n_, k, layout, false, gemm_processors(plan_, gpu, beside));
   };
-  Tiles all = choose(m, 0);
-  if (way_ != Way::kStage || !gpu.across_pcie()) return plan_.fused && copying > 0 ? choose(m, copying) : all;
-  Tiles const piece = choose(std::max<int64_t>(at_once, tile_rows_together(1)), copying);
-  bool const pay = pieces_pay(all.cycles - piece.cycles, m, at_once, team_.size(), copying);
-  if (plan_.route != RouteKind::kAuto || piece.cycles == 0 || pay) return piece;
+  Tiles all = choose({m}, 0);
+  if (way_ != Way::kStage || !gpu.across_pcie()) return plan_.fused && copying > 0 ? choose({m}, copying) : all;
+  Tiles const pieces = choose(rows_to_tile(m, at_once), copying);
+  double const first = sm90::cost(pieces.config(), std::max<int64_t>(at_once, tile_rows_together(1)), n_, k,
+                                  gemm_processors(plan_, gpu, copying));
+  bool const pay = pieces_pay(all.cycles - first, m, at_once, team_.size(), copying);
+  if (plan_.route != RouteKind::kAuto || plan_.block_m > 0 || pay) return pieces;
   all.fused = false;
   return all;
 }
@@ -223,7 +225,8 @@ void GpuPartialSums::send_in_lock_step(GpuChannel& channel, Traffic const& t, st
 
 void GpuPartialSums::add_up(GpuChannel& channel, Call const& call, Traffic const& t, Tensor const& out,
                             SumEpilogue const& epilogue, Stream stream) const {
-  // The partials that all get are few: blocks bring them at once, where copies would come one by one.
+  // The partials that all get are few: blocks bring them at once, where copies would come one by one. They need room
+  // beside the blocks that add up.
   bool const replayed_by_blocks = channel.mirrored() && way_ == Way::kBroadcast;
   if (replayed_by_blocks) {
     constexpr int kBlocksOfSource = 8;
@@ -243,7 +246,7 @@ void GpuPartialSums::add_up(GpuChannel& channel, Call const& call, Traffic const
     sum.slots = t.slots.at(t.rank) + first, sum.words = t.words.at(t.rank) + t.bands.index(t.rank, 0);
   }
   if (recording_) recording_->begin_part(SpanKind::kSum, stream);
-  sum_slots(sum, sum_blocks(t.copying), stream);
+  sum_slots(sum, sum_blocks(replayed_by_blocks ? 1 : t.copying), stream);
   if (replayed_by_blocks) channel.copies().join(stream);
   if (recording_) recording_->end_part(stream);
   if (way_ == Way::kSum)  // the next call adds to zeros again
