@@ -26,13 +26,14 @@ int tile_rows_together(int tile_m) {
   return std::max(kRows / tile_m, 1);
 }
 
-int blocks_to_copy(Plan const& plan, int64_t piece_bytes, bool around) {
-  // Across PCIe 8 blocks carry pieces of 0.2 MiB in half the copy engine's time, pieces of 1 MiB no faster
-  // (docs/results.md). On NVLink this is an estimate: 7 us a copy.
-  constexpr int64_t kSmallPiece = 512 << 10;
+int blocks_to_copy(Plan const& plan, Carried what, int64_t piece_bytes, bool around) {
+  // Across PCIe 8 blocks carry pieces of 0.2 MiB in half the copy engine's time, pieces of 1 MiB no faster, and of
+  // 0.5 MiB partial sums, in 15 % less, but not rows, whose GEMM waits without these blocks (docs/results.md). On
+  // NVLink this is an estimate: 7 us a copy.
+  int64_t const small_piece = int64_t{what == Carried::kRows ? 384 : 512} << 10;
   constexpr int kBlocks = 8;
   if (plan.copy_blocks != kChosenCopies) return plan.copy_blocks;
-  return around || piece_bytes <= kSmallPiece ? kBlocks : 0;
+  return around || piece_bytes <= small_piece ? kBlocks : 0;
 }
 
 int slices_of_k(Plan const& plan, int copying, int64_t piece_bytes, int64_t m, int tile_m) {
@@ -42,10 +43,10 @@ int slices_of_k(Plan const& plan, int copying, int64_t piece_bytes, int64_t m, i
 }
 
 bool pieces_pay(double hidden_cycles, int64_t m, int64_t rows_at_once, int ranks, int copying) {
-  // A copy takes the engine some 4 us more than its bytes, the rest of the call some 10 more than one after the other
-  // (docs/results.md), at some 1.7 GHz.
+  // Seven copies of 1 to 6 MiB between GEMM and sum take 55 to 69 us more than one after the other, whatever the GEMM
+  // (docs/results.md): some 7 us each, the rest of the call 10, at some 1.7 GHz.
   int64_t const copies = m / std::max<int64_t>(rows_at_once, 1) * (ranks - 1) / ranks;
-  return hidden_cycles > 1700. * (10 + (copying == 0 ? 4 * static_cast<double>(copies) : 0));
+  return hidden_cycles > 1700. * (10 + (copying == 0 ? 7 * static_cast<double>(copies) : 0));
 }
 
 }  // namespace flux

@@ -23,7 +23,7 @@ int tile_rows_together(int tile_m);
 
 /// What carries pieces of `piece_bytes`: 0, the copy engine, or so many blocks of the GPU, which alone relay `around` a
 /// ring (a plan that has the copy engine do that is for the caller to refuse).
-int blocks_to_copy(Plan const& plan, int64_t piece_bytes, bool around);
+int blocks_to_copy(Plan const& plan, Carried what, int64_t piece_bytes, bool around);
 
 /// Slices of k where one tile needs rows of all ranks, and blocks carry them: it multiplies what has come. Not of
 /// pieces so small that a slice is gone before the next one can be waited for.

@@ -55,10 +55,10 @@ Way way_of(Plan const& plan, Problem const& problem, Machine const& machine) {
   return Way::kRing;
 }
 
-int blocks_to_copy(Plan const& plan, int64_t piece_bytes, bool around, Machine const& machine) {
+int blocks_to_copy(Plan const& plan, Carried what, int64_t piece_bytes, bool around, Machine const& machine) {
   if (machine.engine == EngineKind::kHost) return 0;
   refuse_if(around && plan.copy_blocks == 0, "around a ring blocks of the GPU relay; use copies=auto or a number");
-  return blocks_to_copy(plan, piece_bytes, around);
+  return blocks_to_copy(plan, what, piece_bytes, around);
 }
 
 void leave_room(Resolved& r, int copying, Machine const& machine) {
@@ -83,7 +83,7 @@ void resolve_gather(Resolved& r, Plan const& plan, Machine const& machine) {
   refuse_if(remote && plan.k_slices > 1, "transport=remote waits for shards, not for slices of k; use k_slices=1");
   refuse_if(remote && plan.comm_rows != 0, "transport=remote has no copies, so comm_rows stays auto");
   int64_t const at_once = rows_at_once(plan, p, machine);
-  if (!remote) leave_room(r, blocks_to_copy(plan, at_once * p.row_bytes(), around, machine), machine);
+  if (!remote) leave_room(r, blocks_to_copy(plan, Carried::kRows, at_once * p.row_bytes(), around, machine), machine);
   bool const in_pieces = plan.fused && across_pcie(machine);
   r.shape = shape_of(plan, p, in_pieces ? rows_to_tile(p.m, at_once) : sm90::TiledRows{p.m}, beside_copies(r, machine));
   int64_t const whole = std::max<int64_t>(Shards{p.m, p.ranks, 1}.largest(), 1);
@@ -123,7 +123,8 @@ void resolve_sums(Resolved& r, Plan const& plan, Machine const& machine) {
   refuse_if(!staged && plan.comm_rows != 0, "comm_rows of partial sums is for route=stage");
   int64_t at_once = rows_at_once(plan, p, machine);
   bool const in_pieces = staged && r.fused && across_pcie(machine);
-  int const copying = r.staged() ? blocks_to_copy(plan, at_once * p.row_bytes(), around, machine) : 0;
+  int const copying =
+      r.staged() ? blocks_to_copy(plan, Carried::kPartials, at_once * p.row_bytes(), around, machine) : 0;
   leave_room(r, copying, machine);
   if (in_pieces && plan.route == RouteKind::kAuto && plan.block_m == 0) r.fused = worth_staging(r, at_once, machine);
   leave_room(r, copying, machine);

@@ -25,7 +25,8 @@ class GpuGather final : public GatherOperator {
     require(s.k % 8 == 0, "k is {}; on GPUs it is a multiple of 8", s.k);
     require(p.path == Path::kDirect || p.transport == Transport::kPush,
             "path=ring on GPUs is a push to the right neighbour; use transport=push");
-    blocks_to_copy(p, 0, p.path == Path::kRing, *team.gpu());  // refuses now what it would refuse in a call
+    blocks_to_copy(p, Carried::kRows, 0, p.path == Path::kRing,
+                   *team.gpu());  // refuses now what it would refuse in a call
     prepare_tiles(plan, s.dtype);
   }
   ~GpuGather() override { channel.drain(); }
@@ -140,7 +141,7 @@ void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears,
   int64_t const piece_bytes = now.comm_rows * shape.k * size_of(shape.dtype);
   int copying = 0;
   if (plan.transport != Transport::kRemote)
-    copying = blocks_to_copy(plan, piece_bytes, plan.path == Path::kRing, *team.gpu());
+    copying = blocks_to_copy(plan, Carried::kRows, piece_bytes, plan.path == Path::kRing, *team.gpu());
   for (Linear const& l : linears) {
     require_on_gpu(l);
     bool const out_in = l.layout == WeightLayout::kOutIn;

@@ -13,7 +13,8 @@ GpuPartialSums::GpuPartialSums(Team& team, int64_t max_m, int64_t n, int64_t k, 
   require(way != Way::kSum || !team.gpu()->mirrored(), "route=sum has no mirror: a replay cannot add; use route=push");
   require(way != Way::kSum || plan.store != StoreKind::kVector,
           "route=sum has no store=vector: vectors do not add; use store=tensor or store=bulk");
-  blocks_to_copy(plan, 0, way == Way::kRing, *team.gpu());  // refuses now what it would refuse in a call
+  blocks_to_copy(plan, Carried::kPartials, 0, way == Way::kRing,
+                 *team.gpu());  // refuses now what it would refuse in a call
   int64_t const words = PartialSums::words(max_m, team.size(), plan, way);
   counts_ = team.gpu()->allocate(words * sizeof(Word));
   if (staged()) {
@@ -55,7 +56,7 @@ Tiles GpuPartialSums::tiles(int64_t m, WeightLayout layout) const {
 
 int GpuPartialSums::copying(int64_t m) const {
   if (!staged()) return 0;
-  return blocks_to_copy(plan_, at_once(m) * n_ * size_of(dtype_), way_ == Way::kRing, *team_.gpu());
+  return blocks_to_copy(plan_, Carried::kPartials, at_once(m) * n_ * size_of(dtype_), way_ == Way::kRing, *team_.gpu());
 }
 
 int64_t GpuPartialSums::at_once(int64_t m) const {

@@ -19,10 +19,10 @@ Tiles choose_tiles(Plan const& plan, sm90::TiledRows m, int64_t n, int64_t k, We
   return {choice->row, plan.band > 0 ? plan.band : choice->band, plan.block_m > 0 ? 0 : choice->cost};
 }
 
-int blocks_to_copy(Plan const& plan, int64_t piece_bytes, bool around, Gpu const& gpu) {
+int blocks_to_copy(Plan const& plan, Carried what, int64_t piece_bytes, bool around, Gpu const& gpu) {
   require(!around || plan.copy_blocks != 0, "around a ring blocks of the GPU relay; use copies=auto or a number");
   if (plan.copy_blocks == kChosenCopies && !gpu.whole()) return around ? 1 : 0;
-  return blocks_to_copy(plan, piece_bytes, around);
+  return blocks_to_copy(plan, what, piece_bytes, around);
 }
 
 int gemm_blocks(Plan const& plan, Gpu const& gpu, int copying) {

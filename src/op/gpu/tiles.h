@@ -31,7 +31,7 @@ Tiles choose_tiles(Plan const& plan, sm90::TiledRows m, int64_t n, int64_t k, We
 
 /// As in plan/pieces.h, but on a shared GPU, which has no processors to spare. Throws Error{kInvalid} where the plan
 /// has the copy engine relay around a ring.
-int blocks_to_copy(Plan const& plan, int64_t piece_bytes, bool around, Gpu const& gpu);
+int blocks_to_copy(Plan const& plan, Carried what, int64_t piece_bytes, bool around, Gpu const& gpu);
 
 /// The most blocks of a GEMM beside `copying` blocks that copy, 0: as many as the GPU holds. A shared GPU, and one
 /// where operators run side by side, has room for others: what begins a call must never wait for a GEMM that waits.
