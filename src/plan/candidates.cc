@@ -167,7 +167,7 @@ class Search {
   // that does not promise more than the model errs by between plans, which is known across PCIe (docs/simulator.md).
   void prefer_simple() {
     constexpr double kAlike = 1.005;
-    double const clearly = machine_.link.kind == LinkKind::kPcie ? 1.05 : kAlike;
+    double const clearly = machine_.link.kind == LinkKind::kPcie ? 1.1 : kAlike;
     auto words = [](Candidate const& c) { return std::ranges::count(short_line(c.plan), '='); };
     auto best = candidates_.begin();
     for (auto c = best; c != candidates_.end() && c->chosen_from(); ++c) {

@@ -43,10 +43,10 @@ int slices_of_k(Plan const& plan, int copying, int64_t piece_bytes, int64_t m, i
 }
 
 bool pieces_pay(double hidden_cycles, int64_t m, int64_t rows_at_once, int ranks, int copying) {
-  // Seven copies of 1 to 6 MiB between GEMM and sum take 55 to 69 us more than one after the other, whatever the GEMM
-  // (docs/results.md): some 7 us each, the rest of the call 10, at some 1.7 GHz.
+  // A copy takes the engine some 4 us more than its bytes, the rest of the call some 10 more than one after the other
+  // (docs/results.md), at some 1.7 GHz.
   int64_t const copies = m / std::max<int64_t>(rows_at_once, 1) * (ranks - 1) / ranks;
-  return hidden_cycles > 1700. * (10 + (copying == 0 ? 7 * static_cast<double>(copies) : 0));
+  return hidden_cycles > 1700. * (10 + (copying == 0 ? 4 * static_cast<double>(copies) : 0));
 }
 
 }  // namespace flux

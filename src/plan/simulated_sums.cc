@@ -70,8 +70,10 @@ void Simulator::announced(int from, int owner, int band, double rows, double now
   double at = now + link.flag_us;
   if (machine_.mirror) {
     SimulatedRank& s = rank(owner);
-    at = std::max(at, s.replay_busy) + link.copy_us + (s.replay_busy < 0 ? link.start_us : 0);
-    at = ports_.enter(owner, at, rows * static_cast<double>(problem().row_bytes()), link.push_gbps).end + link.word_us;
+    bool const by_blocks = r().way == Way::kBroadcast;  // all at once; copies come one by one
+    at = std::max(at, s.replay_busy) + (by_blocks ? 0 : link.copy_us) + (s.replay_busy < 0 ? link.start_us : 0);
+    at = ports_.enter(owner, at, rows * static_cast<double>(problem().row_bytes()), link.push_gbps).end;
+    if (!by_blocks) at += link.word_us;
     s.replay_busy = at;  // the replay's next copy waits for a word of its own, in the same stream
   }
   push(at, Kind::kPartial, owner, band);

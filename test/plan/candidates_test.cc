@@ -89,7 +89,7 @@ TEST_F(Candidates, PiecesAndCarriersFollowThePriceOfACopy) {
 
 // The operators' own rules hold until something is simulated to take 5 % less.
 TEST_F(Candidates, TheRulesGiveWayToWhatIsClearlyFaster) {
-  Problem const close{Op::kAllGatherGemm, 1024, 51200, 5120, 8}, far{Op::kGemmReduceScatter, 1024, 5120, 25600, 8};
+  Problem const close{Op::kGemmReduceScatter, 1024, 5120, 25600, 8}, far{Op::kGemmReduceScatter, 512, 16384, 131072, 8};
   Machine const machine = find_machine("h200-pcie");
   auto least = [](Ranking const& ranking) {
     double least = ranking.best().total_us;
@@ -101,7 +101,7 @@ TEST_F(Candidates, TheRulesGiveWayToWhatIsClearlyFaster) {
   EXPECT_EQ(stays.best().plan, Plan{});
   EXPECT_LT(least(stays), stays.best().total_us);
   EXPECT_NE(goes.best().plan, Plan{});
-  EXPECT_LT(goes.best().total_us, simulate(far, {}, machine).total_us / 1.05);
+  EXPECT_LT(goes.best().total_us, simulate(far, {}, machine).total_us / 1.1);
 }
 
 TEST_F(Candidates, PlansThatAreNamedAreSimulatedAloneHoweverSlow) {
