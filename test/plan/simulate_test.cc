@@ -159,12 +159,16 @@ TEST(Simulate, AMirrorReplaysWhatIsStored) {
   Machine const mirror = find_machine("h200-pcie");
   Machine real = mirror;
   real.mirror = false;
-  Problem const few{Op::kGemmAllReduce, 1, 8192, 8192, 8};
-  Plan const one = parse_plan("shots=one");
-  double const more = simulate(few, one, mirror).total_us - simulate(few, one, real).total_us;
   LinkRates const& link = mirror.link;
-  EXPECT_GT(more, 7 * (link.copy_us + link.word_us));
-  EXPECT_LT(more, 7 * (link.copy_us + link.word_us) + 1.5 * link.start_us);
+  auto more = [&](Problem const& problem, char const* plan) {
+    return simulate(problem, parse_plan(plan), mirror).total_us - simulate(problem, parse_plan(plan), real).total_us;
+  };
+  double const by_copies = more({Op::kGemmReduceScatter, 8, 8192, 8192, 8}, "route=push");
+  EXPECT_GT(by_copies, 7 * (link.copy_us + link.word_us));
+  EXPECT_LT(by_copies, 7 * (link.copy_us + link.word_us) + 1.5 * link.start_us);
+  double const by_blocks = more({Op::kGemmAllReduce, 1, 8192, 8192, 8}, "shots=one");
+  EXPECT_GT(by_blocks, 0);
+  EXPECT_LT(by_blocks, link.start_us) << "all at once";
 }
 
 TEST(Simulate, ARingOfPartialsTakesABlocksRate) {
