@@ -72,7 +72,7 @@ double PlanCheck::quantile(double q) const {
   std::vector<double> errors;
   for (auto const& checked : rows) errors.push_back(std::abs(checked.error()));
   std::sort(errors.begin(), errors.end());
-  return errors.empty() ? 0 : errors[static_cast<size_t>(q * static_cast<double>(errors.size() - 1) + 0.5)];
+  return errors.empty() ? 0 : errors[static_cast<size_t>(std::lround(q * static_cast<double>(errors.size() - 1)))];
 }
 
 PlanCheck check_plans(std::vector<std::filesystem::path> const& files) {

@@ -39,7 +39,7 @@ struct Sharing {
 
 /// The sum of `mine` over the blocks that share a row, the same in every thread.
 __device__ float add_over_row(float mine, Sharing const& sharing) {
-  __shared__ float warps[kThreads / 32], blocks[kMostSharing];
+  __shared__ float warps[kThreads / 32];
   for (int distance = 16; distance > 0; distance /= 2) mine += __shfl_xor_sync(~0u, mine, distance);
   if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = mine;
   __syncthreads();
@@ -48,6 +48,7 @@ __device__ float add_over_row(float mine, Sharing const& sharing) {
   for (float warp : warps) sum += warp;
 #if __CUDA_ARCH__ >= 900
   if (sharing.blocks > 1) {
+    __shared__ float blocks[kMostSharing];
     auto const cluster = cooperative_groups::this_cluster();
     if (int const to = threadIdx.x; to < sharing.blocks) cluster.map_shared_rank(blocks, to)[sharing.block] = sum;
     cluster.sync();

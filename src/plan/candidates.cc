@@ -164,10 +164,12 @@ class Search {
   }
 
   // What the model cannot tell apart is decided by simplicity, and nothing takes the place of the operator's own rules
-  // that does not promise more than the model errs by between plans, which is known across PCIe (docs/simulator.md).
+  // that does not promise more than the model errs by between plans, which is known of Hopper across PCIe
+  // (docs/simulator.md).
   void prefer_simple() {
     constexpr double kAlike = 1.005;
-    double const clearly = machine_.link.kind == LinkKind::kPcie ? 1.1 : kAlike;
+    bool const known = machine_.link.kind == LinkKind::kPcie && machine_.engine == EngineKind::kSm90;
+    double const clearly = known ? 1.07 : kAlike;
     auto words = [](Candidate const& c) { return std::ranges::count(short_line(c.plan), '='); };
     auto best = candidates_.begin();
     for (auto c = best; c != candidates_.end() && c->chosen_from(); ++c) {
