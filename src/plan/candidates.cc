@@ -168,8 +168,7 @@ class Search {
   // (docs/simulator.md).
   void prefer_simple() {
     constexpr double kAlike = 1.005;
-    bool const known = machine_.link.kind == LinkKind::kPcie && machine_.engine == EngineKind::kSm90;
-    double const clearly = known ? 1.07 : kAlike;
+    double const clearly = machine_.link.kind == LinkKind::kPcie ? 1.065 : kAlike;
     auto words = [](Candidate const& c) { return std::ranges::count(short_line(c.plan), '='); };
     auto best = candidates_.begin();
     for (auto c = best; c != candidates_.end() && c->chosen_from(); ++c) {
