@@ -95,7 +95,7 @@ void OverlapMethods::add_kernel_alone() {
   Carried const what = subject_.gathers() ? Carried::kRows : Carried::kPartials;
   int64_t const at_once = rows_at_once(plan, what, p.m, p.tp, (subject_.gathers() ? p.k : p.n) * 2, gpu.across_pcie());
   bool const in_pieces = plan.fused && gpu.across_pcie();
-  sm90::TiledRows const to_tile = in_pieces ? rows_to_tile(p.m, at_once) : sm90::TiledRows{p.m};
+  sm90::TiledRows const to_tile = rows_to_tile(p.m, at_once, in_pieces);
   Tiles const tiles = choose_tiles(plan, to_tile, p.rank_n(), p.rank_k(), p.layout, p.gated(), gpu.processors());
   alone_ = std::make_unique<GemmBuffers>(p);
   sm90::Launch const plain = plain_launch(p, *alone_, tiles.row, tiles.band);

@@ -164,8 +164,7 @@ class Search {
   }
 
   // What the model cannot tell apart is decided by simplicity, and nothing takes the place of the operator's own rules
-  // that does not promise more than the model errs by between plans, which is known of Hopper across PCIe
-  // (docs/simulator.md).
+  // that does not promise more than the model errs by between plans, which is known across PCIe (docs/simulator.md).
   void prefer_simple() {
     constexpr double kAlike = 1.005;
     double const clearly = machine_.link.kind == LinkKind::kPcie ? 1.065 : kAlike;

@@ -15,21 +15,20 @@ int64_t rows_at_once(Plan const& plan, Carried what, int64_t m, int ranks, int64
   return (shard + pieces - 1) / pieces;
 }
 
-sm90::TiledRows rows_to_tile(int64_t m, int64_t at_once) {
-  constexpr int64_t kFew = 128;
-  if (at_once < kFew) return {m, std::min(m, kFew)};
+// Fewer rows than these do not go alone: they would read all weights.
+constexpr int kRowsTogether = 128;
+
+sm90::TiledRows rows_to_tile(int64_t m, int64_t at_once, bool in_pieces) {
+  if (!in_pieces) return {m};
+  if (at_once < kRowsTogether) return {m, std::min<int64_t>(m, kRowsTogether)};
   return {at_once};
 }
 
-int tile_rows_together(int tile_m) {
-  constexpr int kRows = 128;
-  return std::max(kRows / tile_m, 1);
-}
+int tile_rows_together(int tile_m) { return std::max(kRowsTogether / tile_m, 1); }
 
 int blocks_to_copy(Plan const& plan, Carried what, int64_t piece_bytes, bool around) {
-  // Across PCIe 8 blocks carry pieces of 0.2 MiB in half the copy engine's time, pieces of 1 MiB no faster, and of
-  // 0.5 MiB partial sums, in 15 % less, but not rows, whose GEMM waits without these blocks (docs/results.md). On
-  // NVLink this is an estimate: 7 us a copy.
+  // Across PCIe 8 blocks carry pieces of 0.2 MiB in half the copy engine's time, pieces of 1 MiB no faster. Of 0.5 MiB
+  // GEMM+RS gains by blocks, AG+GEMM by the engine (docs/results.md). On NVLink this is an estimate: 7 us a copy.
   int64_t const small_piece = int64_t{what == Carried::kRows ? 384 : 512} << 10;
   constexpr int kBlocks = 8;
   if (plan.copy_blocks != kChosenCopies) return plan.copy_blocks;

@@ -12,10 +12,10 @@ enum class Carried { kRows, kPartials };
 /// departure and added up behind the last, is not hidden, but each copy takes the engine some 4 us more.
 int64_t rows_at_once(Plan const& plan, Carried what, int64_t m, int ranks, int64_t row_bytes, bool across_pcie);
 
-/// For which rows of m the tiles are chosen where PCIe lets the GEMM go on no faster than `at_once` rows come, or go,
-/// at a time: for those; where they are few, for all, and for those behind the last arrival or before the first
-/// departure.
-sm90::TiledRows rows_to_tile(int64_t m, int64_t at_once);
+/// For which rows of m the tiles are chosen: all; or `in_pieces`, where PCIe lets the GEMM go on no faster than
+/// `at_once` rows come, or go, at a time, for those; where they are few, for all, and for those behind the last arrival
+/// or before the first departure.
+sm90::TiledRows rows_to_tile(int64_t m, int64_t at_once, bool in_pieces);
 
 /// Tile rows of partial sums that are multiplied side by side however low shards are: alone, each would read all
 /// weights.

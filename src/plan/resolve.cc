@@ -85,7 +85,7 @@ void resolve_gather(Resolved& r, Plan const& plan, Machine const& machine) {
   int64_t const at_once = rows_at_once(plan, p, machine);
   if (!remote) leave_room(r, blocks_to_copy(plan, Carried::kRows, at_once * p.row_bytes(), around, machine), machine);
   bool const in_pieces = plan.fused && across_pcie(machine);
-  r.shape = shape_of(plan, p, in_pieces ? rows_to_tile(p.m, at_once) : sm90::TiledRows{p.m}, beside_copies(r, machine));
+  r.shape = shape_of(plan, p, rows_to_tile(p.m, at_once, in_pieces), beside_copies(r, machine));
   int64_t const whole = std::max<int64_t>(Shards{p.m, p.ranks, 1}.largest(), 1);
   int64_t const rows = plan.comm_rows == 0 ? rounded(at_once, r.shape.tile_m) : at_once;
   r.arrival.shards = {p.m, p.ranks, 1};
@@ -107,7 +107,7 @@ bool worth_staging(Resolved const& r, int64_t at_once, Machine const& machine) {
   };
   int64_t const piece = std::max<int64_t>(at_once, tile_rows_together(1));
   double const hidden =
-      cycles_of({p.m}, p.m, machine) - cycles_of(rows_to_tile(p.m, at_once), piece, beside_copies(r, machine));
+      cycles_of({p.m}, p.m, machine) - cycles_of(rows_to_tile(p.m, at_once, true), piece, beside_copies(r, machine));
   return pieces_pay(hidden, p.m, at_once, p.ranks, r.copying);
 }
 
@@ -128,8 +128,7 @@ void resolve_sums(Resolved& r, Plan const& plan, Machine const& machine) {
   leave_room(r, copying, machine);
   if (in_pieces && plan.route == RouteKind::kAuto && plan.block_m == 0) r.fused = worth_staging(r, at_once, machine);
   leave_room(r, copying, machine);
-  sm90::TiledRows const to_tile = in_pieces && r.fused ? rows_to_tile(p.m, at_once) : sm90::TiledRows{p.m};
-  r.shape = shape_of(plan, p, to_tile, beside_copies(r, machine));
+  r.shape = shape_of(plan, p, rows_to_tile(p.m, at_once, in_pieces && r.fused), beside_copies(r, machine));
   if (plan.comm_rows == 0 && at_once < Shards{p.m, p.ranks, 1}.largest()) at_once = rounded(at_once, r.shape.tile_m);
   bool const everywhere = r.way == Way::kBroadcast;
   // One after the other, an owner's rows go in one piece.

@@ -54,7 +54,7 @@ inline double cost(Config const& config, int64_t m, int64_t n, int64_t k, int pr
 /// all. Nothing where the table has no such tile. `n` counts gate and up where gated.
 inline std::optional<Choice> choose_of(int tile_m, int tile_n, TiledRows m, int64_t n, int64_t k, WeightLayout layout,
                                        bool gated, int processors) {
-  constexpr double kUnhidden = 2;
+  constexpr double kUnhidden = 2;     // what cannot hide weighs more than what may
   constexpr double kOddWidth = 0.12;  // column-major weights are read more slowly in an odd number of 8 columns
   std::optional<Choice> best;
   for (int row = 0; row < kConfigs; ++row) {

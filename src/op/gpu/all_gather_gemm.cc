@@ -25,8 +25,8 @@ class GpuGather final : public GatherOperator {
     require(s.k % 8 == 0, "k is {}; on GPUs it is a multiple of 8", s.k);
     require(p.path == Path::kDirect || p.transport == Transport::kPush,
             "path=ring on GPUs is a push to the right neighbour; use transport=push");
-    blocks_to_copy(p, Carried::kRows, 0, p.path == Path::kRing,
-                   *team.gpu());  // refuses now what it would refuse in a call
+    // Refuses now what it would refuse in a call.
+    blocks_to_copy(p, Carried::kRows, 0, p.path == Path::kRing, *team.gpu());
     prepare_tiles(plan, s.dtype);
   }
   ~GpuGather() override { channel.drain(); }
@@ -135,7 +135,7 @@ void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears,
   now.comm_rows =
       rows_at_once(plan, Carried::kRows, m, team.size(), shape.k * size_of(shape.dtype), team.gpu()->across_pcie());
   bool const in_pieces = plan.fused && team.gpu()->across_pcie();
-  sm90::TiledRows const to_tile = in_pieces ? rows_to_tile(m, now.comm_rows) : sm90::TiledRows{m};
+  sm90::TiledRows const to_tile = rows_to_tile(m, now.comm_rows, in_pieces);
   std::vector<Tiles> tiles;  // of each weight
   int tallest = 0;
   int64_t const piece_bytes = now.comm_rows * shape.k * size_of(shape.dtype);

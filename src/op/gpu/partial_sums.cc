@@ -13,8 +13,8 @@ GpuPartialSums::GpuPartialSums(Team& team, int64_t max_m, int64_t n, int64_t k, 
   require(way != Way::kSum || !team.gpu()->mirrored(), "route=sum has no mirror: a replay cannot add; use route=push");
   require(way != Way::kSum || plan.store != StoreKind::kVector,
           "route=sum has no store=vector: vectors do not add; use store=tensor or store=bulk");
-  blocks_to_copy(plan, Carried::kPartials, 0, way == Way::kRing,
-                 *team.gpu());  // refuses now what it would refuse in a call
+  // Refuses now what it would refuse in a call.
+  blocks_to_copy(plan, Carried::kPartials, 0, way == Way::kRing, *team.gpu());
   int64_t const words = PartialSums::words(max_m, team.size(), plan, way);
   counts_ = team.gpu()->allocate(words * sizeof(Word));
   if (staged()) {
@@ -45,7 +45,7 @@ Tiles GpuPartialSums::tiles(int64_t m, WeightLayout layout) const {
   };
   Tiles all = choose({m}, 0);
   if (way_ != Way::kStage || !gpu.across_pcie()) return plan_.fused && copying > 0 ? choose({m}, copying) : all;
-  Tiles const pieces = choose(rows_to_tile(m, at_once), copying);
+  Tiles const pieces = choose(rows_to_tile(m, at_once, true), copying);
   double const first = sm90::cost(pieces.config(), std::max<int64_t>(at_once, tile_rows_together(1)), n_, k,
                                   gemm_processors(plan_, gpu, copying));
   bool const pay = pieces_pay(all.cycles - first, m, at_once, team_.size(), copying);
@@ -248,11 +248,10 @@ void GpuPartialSums::add_up(GpuChannel& channel, Call const& call, Traffic const
   }
   if (recording_) recording_->begin_part(SpanKind::kSum, stream);
   sum_slots(sum, sum_blocks(replayed_by_blocks ? 1 : t.copying), stream);
-  if (replayed_by_blocks) channel.copies().join(stream);
   if (recording_) recording_->end_part(stream);
   if (way_ == Way::kSum)  // the next call adds to zeros again
     enqueue_zeros(t.slots.at(t.rank), t.bands.shards.size(t.rank) * t.row_bytes, stream);
-  if (staged()) channel.copies().join(stream);
+  if (staged() || replayed_by_blocks) channel.copies().join(stream);
 }
 
 /// In a mirror: the partials of the others, read from their own slots, in the order of ours. Where tiles are stored at
