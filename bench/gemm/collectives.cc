@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "bench/gemm/graph_timing.h"
+#include "op/gpu/packets.h"
 #include "op/gpu/partial_sums.h"
 
 namespace flux::bench {
@@ -29,6 +30,27 @@ class Collectives::ScatterAlone {
   int64_t m_;
   GpuChannel channel_;
   GpuPartialSums sums_;
+};
+
+/// The all-reduce of GEMM+AR alone, where rows are few enough for packets.
+class Collectives::PacketsAlone {
+ public:
+  PacketsAlone(World& world, int64_t m, int64_t n, DType dtype)
+      : channel_(world.team(), fmt::format("packets m={} n={}", m, n), 0, 0, plan()),
+        packets_(world.team(), {m, n, dtype}, plan()),
+        used_(packets_.shots(m) != PacketShots::kNone) {}
+  bool used() const { return used_; }
+  void* partials() const { return packets_.partials(); }
+  void run(Tensor const& out, Stream stream) {
+    packets_.sum(channel_.enter("", stream), out, {}, stream);
+    channel_.leave(stream);
+  }
+
+ private:
+  static Plan plan() { return parse_plan("buffers=1"); }
+  GpuChannel channel_;
+  GpuPackets packets_;
+  bool used_;
 };
 
 Collectives::~Collectives() = default;
@@ -98,6 +120,9 @@ Collectives::Collectives(World& world, Subject const& subject, Nccl* nccl)
     add("one shot by copies", *exchange_, By::kCopies, out);
     add("one shot by a kernel", *exchange_, By::kKernel, out);
     add_two_shots(world, p);
+    packets_ = std::make_unique<PacketsAlone>(world, p.m, p.n, p.dtype);
+    auto run = [this, out](Stream stream) { packets_->run(out, stream); };
+    if (packets_->used()) ways_.push_back({"packets", run, packets_->partials(), out.data, exchange_->sent_bytes()});
     if (nccl) add_nccl(*nccl, subject);
     return;
   }

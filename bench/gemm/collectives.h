@@ -33,12 +33,14 @@ class Collectives {
 
  private:
   class ScatterAlone;
+  class PacketsAlone;
   void add(std::string name, Exchange& exchange, Exchange::By by, Tensor const& out);
   void add_two_shots(World& world, GemmProblem half);
   void add_nccl(Nccl& nccl, Subject const& subject);
 
   std::unique_ptr<AllGatherGemm> gather_;
   std::unique_ptr<ScatterAlone> scatter_;
+  std::unique_ptr<PacketsAlone> packets_;
   std::unique_ptr<Exchange> exchange_;              // the operator's own pattern
   std::unique_ptr<Exchange> scattered_, gathered_;  // AR in two shots
   std::unique_ptr<Buffer> at_nccl_;                 // rows or partials that NCCL carries

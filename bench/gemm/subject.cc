@@ -6,6 +6,7 @@
 #include "bench/gemm/graph_timing.h"
 #include "bench/gemm/lockstep.h"
 #include "bench/gemm/reference.h"
+#include "plan/pieces.h"
 #include "world/team.h"
 
 namespace flux::bench {
@@ -51,7 +52,6 @@ Subject::Subject(World& world, GemmProblem const& problem, int weights)
 
 Subject::Fused Subject::make(Plan plan, std::string variant) const {
   plan.buffers = 1;  // a replayed graph uses one anyway, and a mirror needs each W times
-  if (p.op == "gemm_ar" && mirrored_) plan.shots = Shots::kOneShot;  // the one that a mirror can play
   Fused fused{std::move(variant), plan, nullptr, nullptr, nullptr};
   GemmReduceScatter::Shape const sums{p.m, p.n, p.dtype, p.k, p.layout};
   if (p.op == "gemm_ar")
@@ -163,6 +163,12 @@ double const* Subject::others(int rows) {
 double Subject::error_in_mirror(Fused const& fused, int rows) {
   Stream const stream = capture_stream();
   set_bytes(out, 0xff);
+  if (fused.all_reduce) {
+    int64_t const row_bytes = p.n * 2;
+    bool const pcie = world_.team().gpu()->across_pcie();
+    PacketShots const shots = packet_shots(fused.plan, p.m, row_bytes, p.tp, pcie);
+    if (shots != PacketShots::kNone) return error_of_packets(fused, shots == PacketShots::kTwo, rows);
+  }
   if (!fused.gather) {
     Buffer zeros(x_all.bytes()), rest(out.bytes());
     set_bytes(zeros, 0);
@@ -186,6 +192,22 @@ double Subject::error_in_mirror(Fused const& fused, int rows) {
   if (std::isnan(first) || std::isnan(timed)) return NAN;
   bool const kept = same(static_cast<char*>(gathered.data()) + own.begin * p.k * 2, own_x());
   return kept ? std::max(first, timed) : INFINITY;
+}
+
+// A mirror's peers send in packets what they get: our own partial sums.
+double Subject::error_of_packets(Fused const& fused, bool of_own_rows, int rows) {
+  run(fused, capture_stream());
+  must(cudaStreamSynchronize(capture_stream()));
+  Part const checked = of_own_rows ? own : Part{0, p.m};
+  GemmProblem mine = p;
+  mine.m = checked.size;
+  auto first = [&](Tensor const& t) { return static_cast<char*>(t.data) + checked.begin * t.columns * 2; };
+  Buffer others(rows * p.columns() * static_cast<int64_t>(sizeof(double)));
+  set_bytes(others, 0);
+  for (int r = 1; r < p.tp; ++r)
+    add_products(mine, first(all_x()), weight(), rows, static_cast<double*>(others.data()));
+  return error_of(mine, first(all_x()), weight(), nullptr, first(own_out()), rows, nullptr,
+                  static_cast<double const*>(others.data()));
 }
 
 double Subject::error_of_gathered(void const* x, void const* result, int rows) const {

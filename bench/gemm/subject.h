@@ -64,6 +64,7 @@ class Subject {
  private:
   Linear linear() const;
   double error_in_mirror(Fused const& fused, int rows);
+  double error_of_packets(Fused const& fused, bool of_own_rows, int rows);
   double error_among_ranks(GemmProblem const& with, void const* result, int rows);
   double const* others(int rows);
   Tensor weight_tensor() const;

@@ -14,14 +14,17 @@ enum class Transport {
 };
 /// Between which ranks the traffic runs.
 enum class Path { kDirect, kRing };
-/// Where the finished tiles of GEMM+RS go (see src/tile/route.h). `kAuto`: stage where GPUs reach each other across
-/// PCIe, which holds up direct stores, push everywhere else.
-enum class RouteKind { kAuto, kPush, kStage, kSum, kRing };
+/// Where the finished tiles of GEMM+RS and GEMM+AR go (see src/tile/route.h). `kPackets`: few rows of GEMM+AR on GPUs go
+/// by one kernel in packets that are data and word at once (src/tile/packet.h); everything else as `kAuto` has it.
+/// `kAuto`: packets where they pay, otherwise stage where GPUs reach each other across PCIe, which holds up direct
+/// stores, and push everywhere else.
+enum class RouteKind { kAuto, kPackets, kPush, kStage, kSum, kRing };
 /// What stores finished tiles on a GPU: copies of whole boxes, copies row by row, or vectors of 16 bytes by a warp. The
 /// host engine has one way.
 enum class StoreKind { kTensor, kBulk, kVector };
 /// GEMM+AR: `kOneShot` sends every partial to every rank, `kTwoShot` sums at the owner, who sends the sums back.
-enum class Shots { kOneShot, kTwoShot };
+/// `kAuto`: of packets as suits their number, otherwise two.
+enum class Shots { kAuto, kOneShot, kTwoShot };
 
 /// Plan::comm_rows: a shard is one communication tile.
 inline constexpr int64_t kWholeShard = INT64_MAX;
@@ -50,7 +53,7 @@ struct Plan {
   RouteKind route = RouteKind::kAuto;
   StoreKind store = StoreKind::kTensor;
   bool wide_slots = false;  ///< partial sums travel in fp32 whatever the dtype
-  Shots shots = Shots::kTwoShot;
+  Shots shots = Shots::kAuto;
   int buffers = 2;  ///< of shared memory, used in turn; with 1 a call begins when every rank has ended the one before
   int spare = 0;    ///< multiprocessors that a GPU's GEMMs leave free: 2 where operators run side by side on one GPU
   int lane = 0;     ///< operators called side by side, each in a thread or stream of its own, take lanes of their own
@@ -59,7 +62,7 @@ struct Plan {
 };
 
 /// `fused=yes order=follow tile=auto band=auto workers=1 transport=push path=direct comm_rows=auto copies=auto
-/// k_slices=1 route=auto store=tensor slots=dtype shots=two buffers=2 spare=0 lane=0`
+/// k_slices=1 route=auto store=tensor slots=dtype shots=auto buffers=2 spare=0 lane=0`
 std::string to_string(Plan const& plan);
 
 /// Reads such a line; what it does not name keeps `base`'s value. Throws `Error{kInvalid}` naming the word and what is

@@ -1,6 +1,6 @@
 #pragma once
 // The owner's part of GEMM+RS and GEMM+AR: adding up the slots that the ranks' partial sums came in.
-#include "flux/tensor.h"
+#include "kernel/summed_rows.h"
 #include "tile/route.h"
 
 struct CUstream_st;
@@ -9,24 +9,18 @@ namespace flux {
 
 /// y = sum of the slots, in rank order and fp32, + bias + residual; normed = RMSNorm(y) * norm_weight. Each band is
 /// added up as soon as its words say that all its partials are here.
-struct SlotSum {
-  BandWords bands;
+struct SlotSum : SummedRows {
+  BandWords bands = {};
   int owner = 0;                // whose bands; with one owner of all rows (all-reduce in one shot) 0
   int sources = 1;              // ranks whose words of a band are waited for
   Word const* words = nullptr;  // ours, [source][band]; none: all partials are here
   Word goal = 0;
-  Watch watch;
+  Watch watch = {};
   void const* slots = nullptr;  // [parts, slot_rows, n], contiguous, of out's dtype
   int parts = 1;
   void const* own = nullptr;  // where part `own_part` lies instead, [rows of the owner, n]
   int own_part = -1;
   int64_t slot_rows = 0;
-  Tensor out;                  // [rows of the owner, n], bf16 or fp16
-  Tensor bias;                 // [1, n] or none
-  Tensor residual;             // shape of out or none
-  Tensor norm_weight, normed;  // [1, n] and the shape of out, or none
-  float norm_epsilon = 0;
-  bool alone = false;  // no kernel of another rank holds the GPU: blocks that start together or not at all find room
 };
 
 /// Loads its kernels, as sm90::prepare does.

@@ -44,14 +44,17 @@ void const* kernel_of(int config, DType dtype, WeightLayout layout) {
 }
 
 struct Attributes {
-  cudaLaunchAttribute list[2];
+  cudaLaunchAttribute list[3];
   cudaLaunchConfig_t launch;
-  Attributes(Config const& config, WeightLayout layout, int blocks, bool cooperative, cudaStream_t stream) {
+  Attributes(Config const& config, WeightLayout layout, int blocks, bool cooperative, bool dependent,
+             cudaStream_t stream) {
     list[0].id = cudaLaunchAttributeClusterDimension;
     list[0].val.clusterDim = {static_cast<unsigned>(config.cluster()), 1, 1};
     list[1].id = cudaLaunchAttributeCooperative;
     list[1].val.cooperative = cooperative;
-    launch = {dim3(blocks), dim3(config.threads()), static_cast<size_t>(config.shared_bytes(layout)), stream, list, 2};
+    list[2].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    list[2].val.programmaticStreamSerializationAllowed = dependent;
+    launch = {dim3(blocks), dim3(config.threads()), static_cast<size_t>(config.shared_bytes(layout)), stream, list, 3};
   }
 };
 
@@ -207,7 +210,7 @@ int resident_blocks(int row, DType dtype, WeightLayout layout) {
   auto& cached = known[(dtype == DType::kF16) * 2 + (layout == WeightLayout::kInOut)][row][device];
   if (int const blocks = cached.load()) return blocks;
   Config const& config = kTable[row];
-  Attributes attributes(config, layout, config.cluster(), false, nullptr);
+  Attributes attributes(config, layout, config.cluster(), false, false, nullptr);
   int clusters = 0;
   check_cuda(cudaOccupancyMaxActiveClusters(&clusters, kernel, &attributes.launch), "cudaOccupancyMaxActiveClusters");
   require(clusters > 0, "this GPU holds no block of the Hopper kernel", ErrorKind::kUnsupported);
@@ -246,7 +249,7 @@ void launch(Launch const& l, CUstream_st* stream) {
   int const blocks = blocks_of(l);
   require(blocks > 0, "blocks=" + std::to_string(l.blocks) + " leaves no room for a cluster of " +
                           std::to_string(config.cluster()));
-  Attributes attributes(config, l.layout, blocks, l.cooperative, stream);
+  Attributes attributes(config, l.layout, blocks, l.cooperative, l.dependent, stream);
   void* arguments[] = {&operands, const_cast<Schedule*>(&l.order), const_cast<AnyGate*>(&l.gate),
                        const_cast<AnyRoute*>(&l.route)};
   check_cuda(cudaLaunchKernelExC(&attributes.launch, kernel, arguments), "launching the Hopper kernel");

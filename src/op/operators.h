@@ -64,7 +64,8 @@ inline Plan on_host(Plan plan) {
 
 /// `plan` with the route that suits the GPU's links.
 inline Plan with_route(Plan plan, Gpu const& gpu) {
-  if (plan.route == RouteKind::kAuto) plan.route = gpu.across_pcie() ? RouteKind::kStage : RouteKind::kPush;
+  if (plan.route == RouteKind::kAuto || plan.route == RouteKind::kPackets)
+    plan.route = gpu.across_pcie() ? RouteKind::kStage : RouteKind::kPush;
   return plan;
 }
 

@@ -9,6 +9,7 @@ PartialSums::Way PartialSums::way_of(Plan const& plan) {
   if (!plan.fused) return Way::kStage;  // stored here while the GEMM runs, sent behind it
   switch (plan.route) {
     case RouteKind::kAuto:
+    case RouteKind::kPackets:
     case RouteKind::kPush: return Way::kPush;
     case RouteKind::kStage: return Way::kStage;
     case RouteKind::kSum: return Way::kSum;

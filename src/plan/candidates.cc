@@ -66,7 +66,12 @@ class Search {
       if (problem_.op == Op::kGemmAllReduce) plan.shots = Shots::kTwoShot;
       list.push_back(plan);
     };
-    if (problem_.op == Op::kGemmAllReduce) list.push_back(with([](Plan& p) { p.shots = Shots::kOneShot; }));
+    if (problem_.op == Op::kGemmAllReduce) {
+      list.push_back(with([](Plan& p) { p.shots = Shots::kOneShot, p.route = RouteKind::kPush; }));
+      if (machine_.engine != EngineKind::kHost)
+        for (Shots shots : {Shots::kOneShot, Shots::kTwoShot})
+          list.push_back(with([&](Plan& p) { p.shots = shots, p.route = RouteKind::kPackets; }));
+    }
     add(with([](Plan& p) { p.route = RouteKind::kPush; }));
     for (int64_t rows : heights())
       for (int blocks : carriers())

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tile/place.h"
+#include "tile/packet.h"
 
 namespace flux {
 
@@ -39,6 +39,19 @@ int slices_of_k(Plan const& plan, int copying, int64_t piece_bytes, int64_t m, i
   constexpr int64_t kLeastSlice = 16 << 10;
   bool const worth = copying > 0 && m <= tile_m && piece_bytes >= kSlicesOfOneTile * kLeastSlice;
   return worth && plan.k_slices == 1 ? kSlicesOfOneTile : plan.k_slices;
+}
+
+PacketShots packet_shots(Plan const& plan, int64_t m, int64_t row_bytes, int ranks, bool across_pcie) {
+  // Packets carry a third more bytes than rows. Where they are many a copy engine, or larger stores, carry them sooner.
+  int64_t const most = int64_t{across_pcie && plan.route == RouteKind::kAuto ? 1 : 8} << 20;
+  bool const asked = plan.route == RouteKind::kAuto || plan.route == RouteKind::kPackets;
+  if (!plan.fused || !asked || m * row_bytes > most) return PacketShots::kNone;
+  if (plan.shots != Shots::kAuto) return plan.shots == Shots::kOneShot ? PacketShots::kOne : PacketShots::kTwo;
+  // One shot sends more; the second takes one more trip, in which a link carries so many bytes.
+  int64_t const trip = int64_t{across_pcie ? 128 : 1024} << 10;
+  int64_t const more_rows = m - 2 * Shards{m, ranks, 1}.largest();
+  return more_rows * (ranks - 1) * packets_of(row_bytes) * int64_t{sizeof(Packet)} > trip ? PacketShots::kTwo
+                                                                                         : PacketShots::kOne;
 }
 
 bool pieces_pay(double hidden_cycles, int64_t m, int64_t rows_at_once, int ranks, int copying) {

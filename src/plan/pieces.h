@@ -34,4 +34,8 @@ int slices_of_k(Plan const& plan, int copying, int64_t piece_bytes, int64_t m, i
 /// all but the first piece, and cost more than one after the other.
 bool pieces_pay(double hidden_cycles, int64_t m, int64_t rows_at_once, int ranks, int copying);
 
+/// Whether, and how, GEMM+AR sums `m` rows by packets.
+enum class PacketShots { kNone, kOne, kTwo };
+PacketShots packet_shots(Plan const& plan, int64_t m, int64_t row_bytes, int ranks, bool across_pcie);
+
 }  // namespace flux

@@ -6,7 +6,7 @@
 
 #include "engine/sm90/choose.h"
 #include "flux/error.h"
-#include "plan/pieces.h"
+#include "tile/packet.h"
 
 namespace flux {
 namespace {
@@ -39,12 +39,19 @@ TileShape shape_of(Plan const& plan, Problem const& p, sm90::TiledRows rows, Mac
 
 int64_t rounded(int64_t rows, int tile_m) { return (rows + tile_m - 1) / tile_m * tile_m; }
 
+PacketShots shots_of(Plan const& plan, Problem const& problem, Machine const& machine) {
+  if (problem.op != Op::kGemmAllReduce || machine.engine == EngineKind::kHost) return PacketShots::kNone;
+  return packet_shots(plan, problem.m, problem.row_bytes(), problem.ranks, across_pcie(machine));
+}
+
 Way way_of(Plan const& plan, Problem const& problem, Machine const& machine) {
   if (problem.gathers()) return Way::kNone;
+  if (shots_of(plan, problem, machine) != PacketShots::kNone) return Way::kPackets;
   if (!plan.fused) return Way::kStage;
   if (problem.op == Op::kGemmAllReduce && plan.shots == Shots::kOneShot) return Way::kBroadcast;
   switch (plan.route) {
-    case RouteKind::kAuto: return across_pcie(machine) ? Way::kStage : Way::kPush;
+    case RouteKind::kAuto:
+    case RouteKind::kPackets: return across_pcie(machine) ? Way::kStage : Way::kPush;
     case RouteKind::kPush: return Way::kPush;
     case RouteKind::kStage: return Way::kStage;
     case RouteKind::kSum: return Way::kSum;
@@ -115,7 +122,7 @@ void resolve_sums(Resolved& r, Plan const& plan, Machine const& machine) {
   Problem const& p = r.problem;
   refuse_if(plan.k_slices > 1, "k_slices: a partial sum leaves once it is whole, so {} is for ag_gemm", plan.k_slices);
   refuse_if(plan.transport != Transport::kPush, "transport is for ag_gemm; partial sums go by their route");
-  r.way = way_of(plan, p, machine);
+  r.way = way_of(plan, p, machine), r.shots = shots_of(plan, p, machine);
   refuse_if(r.way == Way::kSum && plan.store == StoreKind::kVector, "route=sum: store=vector does not add");
   refuse_if(r.way == Way::kSum && across_pcie(machine),
             "route=sum: no native atomics across PCIe, so nothing can be added at the owner");
@@ -130,7 +137,7 @@ void resolve_sums(Resolved& r, Plan const& plan, Machine const& machine) {
   leave_room(r, copying, machine);
   r.shape = shape_of(plan, p, rows_to_tile(p.m, at_once, in_pieces && r.fused), beside_copies(r, machine));
   if (plan.comm_rows == 0 && at_once < Shards{p.m, p.ranks, 1}.largest()) at_once = rounded(at_once, r.shape.tile_m);
-  bool const everywhere = r.way == Way::kBroadcast;
+  bool const everywhere = r.way == Way::kBroadcast || r.way == Way::kPackets;
   // One after the other, an owner's rows go in one piece.
   int const tile_m = r.fused ? r.shape.tile_m : static_cast<int>(std::max<int64_t>(p.m, 1));
   r.bands = {{p.m, everywhere ? 1 : p.ranks, 1}, tile_m};
@@ -150,7 +157,7 @@ void resolve_sums(Resolved& r, Plan const& plan, Machine const& machine) {
 Schedule Resolved::schedule(int rank) const {
   Shards const shards = way == Way::kNone ? arrival.shards : bands.shards;
   return arrange(order, tiling, shards, shape.tile_m, static_cast<int>(tiles_n()), band,
-                 way == Way::kBroadcast ? 0 : rank, together);
+                 way == Way::kBroadcast || way == Way::kPackets ? 0 : rank, together);
 }
 
 namespace {
@@ -181,6 +188,18 @@ double weights_us(Resolved const& r, Machine const& machine) {
 
 }  // namespace
 
+double packets_us(Problem const& p, PacketShots shots, Machine const& machine) {
+  // Launched while the GEMM runs; then its rows are loaded, sent, seen by the peer, added up, written and read again.
+  constexpr double kStartUs = 2.5, kTripUs = 1.5;
+  Shards const rows{p.m, p.ranks, 1};
+  bool const two = shots == PacketShots::kTwo;
+  double const sent = static_cast<double>((two ? 2 * rows.largest() : p.m) * (p.ranks - 1) * packets_of(p.row_bytes()) *
+                                          int64_t{sizeof(Packet)});
+  double const trips = two ? 2 : 1;
+  return kStartUs + trips * (kTripUs + machine.link.flag_us) +
+         sent * (1 / machine.link.block_gbps + 1 / machine.memory_gbps) / 1e3;
+}
+
 Parts parts(Problem const& p, Machine const& machine) {
   Parts t;
   LinkRates const& link = machine.link;
@@ -192,6 +211,8 @@ Parts parts(Problem const& p, Machine const& machine) {
       p.ranks == 1 ? 0 : shots * (link.start_us + copies * link.copy_us) + at(bytes, link.push_gbps);
   t.comm_us = t.copied_us = std::min(t.collective_us, by_copies);
   if (machine.engine != EngineKind::kHost && p.ranks > 1) t.comm_us = std::min(t.comm_us, by_blocks_us(p, machine));
+  if (PacketShots const shots = shots_of({}, p, machine); shots != PacketShots::kNone && p.ranks > 1)
+    t.comm_us = std::min(t.comm_us, packets_us(p, shots, machine));
   double const fastest = std::max({link.store_gbps, link.load_gbps, link.block_gbps});
   t.least_comm_us = std::min(t.comm_us, shots * link.flag_us + at(bytes, fastest));
   TileShape const shape = best_shape(p.m, p.local_n(), p.local_k(), p.layout, p.gated, machine);

@@ -1,6 +1,7 @@
 #pragma once
 // What a plan means for a problem on a machine: every `auto` decided, as the operators decide it.
 #include "flux/plan.h"
+#include "plan/pieces.h"
 #include "plan/tile_shapes.h"
 #include "tile/gate.h"
 #include "tile/route.h"
@@ -8,7 +9,7 @@
 namespace flux {
 
 /// How partial sums travel. `kNone`: AG+GEMM has none.
-enum class Way { kNone, kPush, kStage, kSum, kRing, kBroadcast };
+enum class Way { kNone, kPush, kStage, kSum, kRing, kBroadcast, kPackets };
 
 struct Resolved {
   Problem problem;
@@ -19,6 +20,7 @@ struct Resolved {
   int copying = 0;     ///< blocks of the GPU that carry rows or partials; 0: the copy engine does
   int processors = 0;  ///< that the GEMM has beside them
   Way way = Way::kNone;
+  PacketShots shots = PacketShots::kNone;  ///< of kPackets
   Order order = Order::kNaive;
   Tiling tiling = Tiling::kAcross;
   int together = 0;                 ///< as arrange() takes it
@@ -37,6 +39,9 @@ struct Resolved {
 /// Throws Error{kUnsupported} with the reason where no operator serves this plan, Error{kInvalid} for a problem that
 /// makes no sense.
 Resolved resolve(Problem const& problem, Plan const& plan, Machine const& machine);
+
+/// The kernel that exchanges partial sums by packets and adds them up, behind all ranks' GEMMs.
+double packets_us(Problem const& problem, PacketShots shots, Machine const& machine);
 
 /// Times of the problem's parts alone, in microseconds.
 struct Parts {

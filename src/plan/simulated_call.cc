@@ -83,6 +83,10 @@ void Simulator::prepare_sums(int p) {
   SimulatedRank& s = rank(p);
   BandWords const& bands = r().bands;
   bool const broadcast = r().way == Way::kBroadcast;
+  if (r().way == Way::kPackets) {  // behind the GEMM: gemm_ended
+    s.gate = Open{p, problem().local_k()}, s.route = Keep{p, problem().m};
+    return;
+  }
   int const owner = broadcast ? 0 : p;
   int64_t const sources = count(), each = sources * bands.most();
   s.words.resize(static_cast<size_t>(each));
@@ -120,6 +124,7 @@ void Simulator::prepare_sums(int p) {
     case Way::kRing: s.route = Stage{p, out}; break;
     case Way::kSum: s.route = Sum{p, out}; break;
     case Way::kBroadcast: s.route = Broadcast{p, count(), problem().m, out}; break;
+    case Way::kPackets:
     case Way::kNone: break;
   }
   if (!r().fused) s.route = Keep{p, problem().m};
@@ -129,7 +134,7 @@ void Simulator::prepare() {
   if (!problem().gathers())  // words do not move any more once a route points at them
     for (int p = 0; p < count(); ++p)
       rank(p).words.resize(static_cast<size_t>(int64_t{1} * count() * r().bands.most()));
-  double const begin = machine_.call_us / 2;
+  double const begin = r().way == Way::kPackets ? 0 : machine_.call_us / 2;
   for (int p = 0; p < count(); ++p) {
     SimulatedRank& s = rank(p);
     s.schedule = r().schedule(p);

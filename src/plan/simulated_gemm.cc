@@ -162,6 +162,11 @@ void Simulator::stored(int p, int w, double now) {
 void Simulator::gemm_ended(int p, double now) {
   SimulatedRank& s = rank(p);
   double const end = now + (1 - kBefore) * machine_.gemm_us;
+  if (r().way == Way::kPackets) {
+    s.gemm_end = end, multiplied_ = std::max(multiplied_, end);
+    if (++ended_ == count()) packets(multiplied_);
+    return;
+  }
   if (!r().fused && !problem().gathers()) {
     push(end, Kind::kCopy, p, 0);
     for (size_t b = 0; b < s.missing.size(); ++b) partial(p, static_cast<int>(b), end);

@@ -109,6 +109,15 @@ void Simulator::summed(int p, double now) {
   push(now, Kind::kCopy, p, 0);
 }
 
+/// All ranks' partial sums are there: one kernel of each exchanges them.
+void Simulator::packets(double now) {
+  for (int p = 0; p < count(); ++p) {
+    SimulatedRank& s = rank(p);
+    s.end = s.summed = now + packets_us(problem(), r().shots, machine_);
+    draw(p, engine_track(s) + 1, SpanKind::kSum, s.gemm_end, s.end, 0, problem().m, -1);
+  }
+}
+
 /// All sums of an all-reduce are here: a pass over all rows ends it.
 void Simulator::gathered_sums(SimulatedRank& s, double now) {
   double const bytes = 2.0 * static_cast<double>(problem().m) * static_cast<double>(problem().row_bytes());

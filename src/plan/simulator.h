@@ -60,6 +60,7 @@ class Simulator {
   void partial(int owner, int band, double now);
   void sum(int p, int band, double now);
   void summed(int p, double now);
+  void packets(double now);
   void gathered_sums(SimulatedRank& s, double now);
   void finish();
   void describe();
@@ -77,6 +78,8 @@ class Simulator {
   uint64_t events_made_ = 0;
   Simulation out_;
   double element_ = 2;
+  int ended_ = 0;          // GEMMs
+  double multiplied_ = 0;  // when the last of them did
 };
 
 }  // namespace flux

@@ -168,14 +168,15 @@ FLUX_HD inline void note(Watch const& watch, Awaited what, int peer, int64_t row
   store_release(&r.what, static_cast<Word>(what));
 }
 
-/// Waits until `*word == goal`. False if the world was aborted, if another non-zero value stands there (the peer makes
-/// another call), or after the limit; then the abort words of all ranks are up.
-FLUX_HD inline bool await(Word const* word, Word goal, Watch const& watch, Awaited what, int peer, int64_t row) {
+/// Waits until `look()` returns `goal`. False if the world was aborted, if it returns another non-zero value (the peer
+/// makes another call), or after the limit; then the abort words of all ranks are up.
+template <class Look>
+FLUX_HD bool await_seen(Look&& look, Word goal, Watch const& watch, Awaited what, int peer, int64_t row) {
   constexpr int64_t kNoteAfter = 50'000'000;
   jitter();
   int64_t start = 0, noted = 0;
   for (int looks = 0;; looks += looks < (1 << 30)) {
-    Word seen = load_acquire(word);
+    Word seen = look();
     if (seen == goal) {
       if (noted) note(watch, Awaited::kNothing, 0, 0, 0, 0, 0);
       return true;
@@ -196,6 +197,11 @@ FLUX_HD inline bool await(Word const* word, Word goal, Watch const& watch, Await
     }
     relax(looks);
   }
+}
+
+/// The same of a word.
+FLUX_HD inline bool await(Word const* word, Word goal, Watch const& watch, Awaited what, int peer, int64_t row) {
+  return await_seen([word] { return load_acquire(word); }, goal, watch, what, peer, row);
 }
 
 }  // namespace flux

@@ -8,8 +8,8 @@
 namespace flux {
 
 /// What a block is for, and so where it lies: control blocks in host memory, words and data on the GPU; in a mirror
-/// the others' data where Partner says.
-enum class Use { kControl, kWords, kData };
+/// the others' data and packets where Partner says, the data filled with what they might send.
+enum class Use { kControl, kWords, kData, kPackets };
 
 class Nccl;  // src/world/cuda/nccl.h
 
@@ -21,7 +21,9 @@ class Gpu {
   virtual void activate() const = 0;
   /// Multiprocessors that this rank's kernels may fill.
   virtual int processors() const = 0;
-  /// Whether those are all it has.
+  /// Multiprocessors of kernels that need none left free: all, or this rank's part.
+  virtual int most_processors() const { return processors(); }
+  /// Whether `processors` are all it has.
   virtual bool whole() const = 0;
   /// Whether other ranks, threads of this process, have a part of it.
   virtual bool shared() const = 0;

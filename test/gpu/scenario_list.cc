@@ -40,6 +40,17 @@ std::vector<Scenario> gpu_scenarios() {
     s.plan = parse_plan("fused=no");
     add(s);
   }
+  // What decoding multiplies, and its neighbours.
+  for (int m : {1, 2, 3, 7, 8, 17, 63, 64, 65, 255, 256})
+    for (int ranks : {2, 3, 8}) {
+      Scenario s;
+      s.m = m, s.n = 336, s.k = 256, s.ranks = ranks, s.calls = 3;
+      for (Op op : {Op::kAllGatherGemm, Op::kGemmReduceScatter, Op::kGemmAllReduce}) {
+        s.op = op, s.plan = {}, s.residual = s.norm = op == Op::kGemmAllReduce;
+        add(s);
+      }
+      for (auto line : {"route=packets shots=one", "route=packets shots=two"}) s.plan = parse_plan(line), add(s);
+    }
   // Many tiles, several to a block.
   for (auto [m, n, k, ranks] : {std::array{330, 344, 72, 3}, {520, 160, 64, 8}, {515, 528, 40, 2}})
     for (Op op : {Op::kAllGatherGemm, Op::kGemmReduceScatter, Op::kGemmAllReduce})

@@ -265,7 +265,7 @@ std::vector<Scenario> all_scenarios() {
     for (auto line : {"", "route=stage", "route=sum", "route=ring", "fused=no", "order=naive", "slots=fp32",
                       "workers=1 tile=64x64", "buffers=1"})
       add(Op::kGemmReduceScatter, line);
-    for (auto line : {"shots=one", "shots=two", "route=stage", "route=ring", "route=sum", "fused=no"})
+    for (auto line : {"", "route=push shots=one", "route=push", "route=stage", "route=ring", "route=sum", "fused=no"})
       add(Op::kGemmAllReduce, line);
   }
   // The promised order of sums, and buffers that some ranks could reuse long before a slow one has read them: with
@@ -274,7 +274,7 @@ std::vector<Scenario> all_scenarios() {
     Scenario s;
     s.m = 37, s.n = 30, s.k = 8 * ranks + 5, s.ranks = ranks, s.ordered = true, s.calls = 2;
     for (Op op : {Op::kGemmReduceScatter, Op::kGemmAllReduce})
-      for (auto line : {"", "route=stage", "route=ring", "fused=no", "shots=one"}) {
+      for (auto line : {"", "route=stage", "route=ring", "fused=no", "shots=one", "route=push shots=one"}) {
         s.op = op, s.plan = plan(line);
         list.push_back(s);
       }
@@ -291,7 +291,7 @@ std::vector<Scenario> all_scenarios() {
       add_both(s);
     }
     for (Op op : {Op::kGemmReduceScatter, Op::kGemmAllReduce})
-      for (auto line : {"", "route=stage", "route=sum", "route=ring", "shots=one", "buffers=1"}) {
+      for (auto line : {"", "route=stage", "route=sum", "route=ring", "shots=one", "route=push shots=one", "shots=two buffers=1"}) {
         s.op = op, s.plan = plan(line);
         add_both(s);
       }

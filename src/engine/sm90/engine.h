@@ -3,6 +3,7 @@
 // by side. docs/engines.md draws it.
 #include <cutlass/arch/reg_reconfig.h>
 
+#include "engine/ptx/grids.h"
 #include "engine/sm90/loader.h"
 #include "engine/sm90/maths.h"
 #include "engine/sm90/storer.h"
@@ -35,10 +36,13 @@ class Engine {
     shared_.init();
     if (threadIdx.x >= kMaths) {
       if constexpr (S::kGroups == 2) cutlass::arch::warpgroup_reg_dealloc<S::config.registers_beside()>();
-      if (threadIdx.x == kMaths) loader_.prepare();
+      if (threadIdx.x == kMaths) loader_.prepare(), ptx::let_next_grid_begin();
       auto const walk = start();
       meet();
-      if (threadIdx.x == kMaths) load(walk);
+      if (threadIdx.x == kMaths) {
+        ptx::await_grid_before();  // and with the loader all that use what it loads
+        load(walk);
+      }
       __syncwarp();
       part();  // the others touch no other block: they part before they begin
       if (storer_.takes_part(threadIdx.x - kMaths - 32)) {
@@ -46,7 +50,10 @@ class Engine {
         storer_.settle();
       }
       if (threadIdx.x == kMaths + 64) announce(walk);
-      if (threadIdx.x >= kMaths + 96) wait(walk);
+      if (threadIdx.x >= kMaths + 96) {
+        ptx::await_grid_before();
+        wait(walk);
+      }
       __syncwarp();
     } else {
       if constexpr (S::kGroups == 2) cutlass::arch::warpgroup_reg_alloc<S::config.registers_of_maths()>();

@@ -14,12 +14,16 @@ GpuChannel::GpuChannel(Team& team, std::string_view description, int64_t words, 
   if (team.gpu()->mirrored()) replay_ = std::make_unique<CopyStream>(true);
 }
 
-Call GpuChannel::begin(std::string_view sizes, Stream stream) {
+Call GpuChannel::enter(std::string_view sizes, Stream stream) {
   require(stream != nullptr || !team().gpu()->shared(),
           "ranks that share a GPU need a stream each; the default stream is one for all of them");
   team().gpu()->activate();
   buffers().under_way->enter(stream, buffers().shared());
-  Call const call = next(sizes);
+  return next(sizes);
+}
+
+Call GpuChannel::begin(std::string_view sizes, Stream stream) {
+  Call const call = enter(sizes, stream);
   enqueue_begin(words_of(call), stream);
   if (!mirrored()) return call;
   // The ranks that are left out begin with us, and will have ended when we come to this buffer again.
@@ -46,7 +50,7 @@ void GpuChannel::copy_by_blocks(std::span<Transfer const> ours, std::span<Transf
 void GpuChannel::finish(Call const& call, Inputs const& inputs, Stream stream) {
   if (mirrored()) replay_->join(stream);
   enqueue_finish(words_of(call), inputs, words(call).at(team().rank()), word_count(), stream);
-  buffers().under_way->leave(stream);
+  leave(stream);
 }
 
 }  // namespace flux

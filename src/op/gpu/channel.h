@@ -16,6 +16,9 @@ class GpuChannel final : public Channel {
 
   /// Throws as Team::check, and Error{kInvalid} for a stream that ranks of one GPU would share.
   Call begin(std::string_view sizes, Stream stream);
+  /// Of a call that uses neither words nor data of the channel: nothing is enqueued.
+  Call enter(std::string_view sizes, Stream stream);
+  void leave(Stream stream) { buffers().under_way->leave(stream); }
   CallWords words_of(Call const& call) const { return {credits(call), begun(call), call.digest, call.watch}; }
   /// All copies of the call have been joined.
   void finish(Call const& call, Inputs const& inputs, Stream stream);

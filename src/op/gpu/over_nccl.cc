@@ -160,7 +160,7 @@ class NcclSums final : public SumOperator {
   }
   void sum(void const* slots, int64_t slot_rows, int parts, void const* own, Tensor const& out,
            SumEpilogue const& epilogue, Watch const& watch, Stream stream) const {
-    SlotSum s = GpuPartialSums::summed(*team.gpu(), out, epilogue);
+    SlotSum s{GpuPartialSums::summed(*team.gpu(), out, epilogue)};
     s.watch = watch, s.slots = slots, s.slot_rows = slot_rows, s.parts = parts;
     if (own) s.own = own, s.own_part = team.rank();
     s.bands = {{out.rows, 1, 1}, static_cast<int>(std::max<int64_t>(out.rows, 1))};

@@ -236,7 +236,7 @@ void GpuPartialSums::add_up(GpuChannel& channel, Call const& call, Traffic const
   } else if (channel.mirrored() && !staged()) {
     channel.replay(others(t));
   }
-  SlotSum sum = summed(*team_.gpu(), out, epilogue);
+  SlotSum sum{summed(*team_.gpu(), out, epilogue)};
   sum.bands = t.bands, sum.owner = way_ == Way::kBroadcast ? 0 : t.rank, sum.sources = t.ranks;
   sum.words = t.words.at(t.rank), sum.goal = t.goal, sum.watch = call.watch;
   sum.slots = t.slots.at(t.rank), sum.slot_rows = t.slot_rows, sum.parts = way_ == Way::kSum ? 1 : t.ranks;
@@ -292,8 +292,8 @@ std::vector<Transfer> GpuPartialSums::others(Traffic const& d) const {
   return list;
 }
 
-SlotSum GpuPartialSums::summed(Gpu const& gpu, Tensor const& out, SumEpilogue const& epilogue) {
-  SlotSum sum;
+SummedRows GpuPartialSums::summed(Gpu const& gpu, Tensor const& out, SumEpilogue const& epilogue) {
+  SummedRows sum;
   sum.alone = !gpu.shared();
   sum.out = packed(out), sum.bias = epilogue.bias, sum.residual = packed(epilogue.residual);
   sum.norm_weight = epilogue.norm_weight, sum.normed = packed(epilogue.normed);
@@ -303,7 +303,7 @@ SlotSum GpuPartialSums::summed(Gpu const& gpu, Tensor const& out, SumEpilogue co
 
 void GpuPartialSums::finish_rows(Call const& call, Tensor const& rows, Tensor const& out, SumEpilogue const& epilogue,
                                  Stream stream) const {
-  SlotSum sum = summed(*team_.gpu(), out, epilogue);
+  SlotSum sum{summed(*team_.gpu(), out, epilogue)};
   sum.watch = call.watch;
   sum.bands = {{rows.rows, 1, 1}, static_cast<int>(std::max<int64_t>(rows.rows, 1))};
   sum.slots = rows.data, sum.slot_rows = rows.rows;

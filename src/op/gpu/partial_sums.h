@@ -46,7 +46,8 @@ class GpuPartialSums {
   /// The same on every rank. Throws Error{kUnsupported} for a tile that is not in the table: before a call begins.
   Tiles tiles(int64_t m, WeightLayout layout) const;
   /// A sum that ends so; its slots are still to be said.
-  static SlotSum summed(Gpu const& gpu, Tensor const& out, SumEpilogue const& epilogue);
+  /// What becomes of the sums.
+  static SummedRows summed(Gpu const& gpu, Tensor const& out, SumEpilogue const& epilogue);
   /// Checks, on every rank before a call begins, what the GPU can take.
   static void require_operands(Tensor const& x, Tensor const& weight, Tensor const& out, SumEpilogue const& epilogue);
 

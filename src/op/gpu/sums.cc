@@ -4,6 +4,7 @@
 #include "op/checks.h"
 #include "op/gather.h"
 #include "op/gpu/over_nccl.h"
+#include "op/gpu/packets.h"
 #include "op/gpu/partial_sums.h"
 #include "op/operators.h"
 
@@ -57,9 +58,23 @@ class GpuAllReduce final : public GpuReduceScatter {
                std::shared_ptr<Buffers> shared)
       : GpuReduceScatter(team, s, p, "gemm_ar", way, std::move(shared), team.size(), s.max_m * s.n * size_of(s.dtype)),
         result_words(PartialSums::words(s.max_m, team.size(), p, way)),
-        result_bytes(PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.size(), p, way)) {
-    require(way == PartialSums::Way::kBroadcast || !team.gpu()->mirrored(),
-            "shots=two has no mirror: nobody replays the summed rows; use shots=one");
+        result_bytes(PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.size(), p, way)),
+        packets(team, s, p) {}
+
+  void run(int64_t m, Tensor const& x, Tensor const& weight, WeightLayout layout, Tensor const& out,
+           SumEpilogue const& epilogue, Stream stream) override {
+    require(way == PartialSums::Way::kBroadcast || !team.gpu()->mirrored() || packets.shots(m) != PacketShots::kNone,
+            "shots=two has no mirror where rows are too many for packets: nobody replays the sums; use shots=one");
+    if (packets.shots(m) == PacketShots::kNone)
+      return GpuReduceScatter::run(m, x, weight, layout, out, epilogue, stream);
+    GpuPartialSums::require_operands(x, weight, out, epilogue);
+    Tiles const tiles = packets.tiles(m, layout);  // refuses before the call begins
+    GpuRecording* const recording = partials.recording();
+    if (recording) recording->reserve(packets.gemm(tiles, m, x, weight, layout)), recording->begin(channel, stream);
+    Call const call = channel.enter(fmt::format("m={}", m), stream);
+    packets.run(call, tiles, m, x, weight, layout, out, epilogue, recording, stream);
+    channel.leave(stream);
+    if (recording) recording->close(channel, stream);
   }
 
  private:
@@ -106,6 +121,7 @@ class GpuAllReduce final : public GpuReduceScatter {
   }
 
   int64_t result_words, result_bytes;  // where the summed rows begin
+  GpuPackets packets;
 };
 
 MemoryNeed memory_of(Team& team, GemmReduceScatter::Shape const& s, Plan const& p, PartialSums::Way way,
@@ -118,7 +134,9 @@ MemoryNeed memory_of(Team& team, GemmReduceScatter::Shape const& s, Plan const& 
 }
 
 PartialSums::Way way_of(Team& team, Plan const& plan) { return PartialSums::way_of(with_route(plan, *team.gpu())); }
-PartialSums::Way way_of_all(Team& team, Plan const& plan) {
+/// A mirror knows one shot alone.
+PartialSums::Way way_of_all(Team& team, Plan plan) {
+  if (team.gpu()->mirrored() && plan.shots == Shots::kAuto) plan.shots = Shots::kOneShot;
   return PartialSums::way_of_all(with_route(plan, *team.gpu()));
 }
 
@@ -141,7 +159,9 @@ MemoryNeed gpu_gemm_rs_memory(Team& team, GemmReduceScatter::Shape const& shape,
 }
 MemoryNeed gpu_gemm_ar_memory(Team& team, GemmAllReduce::Shape const& s, Plan const& plan) {
   if (team.gpu()->nccl()) return nccl_sums_memory(s, team.size(), true);
-  return memory_of(team, s, plan, way_of_all(team, plan), team.size(), s.max_m * s.n * size_of(s.dtype));
+  MemoryNeed need = memory_of(team, s, plan, way_of_all(team, plan), team.size(), s.max_m * s.n * size_of(s.dtype));
+  need.own += GpuPackets::bytes(team, s, plan);
+  return need;
 }
 
 }  // namespace flux

@@ -141,6 +141,7 @@ class CudaGpu final : public Gpu {
     // room.
     constexpr int kSpare = 12;
     processors_ = parts == 1 ? total : std::max((total - kSpare) / parts / 2 * 2, 2);
+    most_processors_ = processors_;
     if (mirror == Partner::kDevice) processors_ -= kSpare;
     whole_ = processors_ == total;
     across_pcie_ = mirror == Partner::kHost;
@@ -148,6 +149,7 @@ class CudaGpu final : public Gpu {
 
   void activate() const override { check_cuda(cudaSetDevice(device_), "choosing a GPU"); }
   int processors() const override { return processors_; }
+  int most_processors() const override { return most_processors_; }
   bool whole() const override { return whole_; }
   bool shared() const override { return parts_ > 1; }
   bool mirrored() const override { return mirror_ != Partner::kNone; }
@@ -184,7 +186,7 @@ class CudaGpu final : public Gpu {
                                             double limit_seconds) override {
     auto make = [&](int rank) {
       bool const host =
-          use == Use::kControl || (use == Use::kData && rank != bootstrap.rank() && mirror_ == Partner::kHost);
+          use == Use::kControl || (use != Use::kWords && rank != bootstrap.rank() && mirror_ == Partner::kHost);
       return host ? allocate_pinned(bytes) : allocate(bytes);
     };
     if (mirrored())
@@ -237,7 +239,7 @@ class CudaGpu final : public Gpu {
             }};
   }
 
-  int device_, parts_, processors_ = 0;
+  int device_, parts_, processors_ = 0, most_processors_ = 0;
   bool whole_ = false, across_pcie_ = false;
   Partner mirror_;
   std::shared_ptr<LateFrees> late_frees_;  // where the GPU is shared

@@ -12,6 +12,7 @@
 #include "gpu/fake/runtime.h"
 #include "kernel/call.h"
 #include "kernel/copy_rows.h"
+#include "kernel/packet_sum.h"
 #include "kernel/slot_sum.h"
 #include "kernel/sm90.h"
 
@@ -146,6 +147,103 @@ void sum_slots(SlotSum const& s, int, CUstream_st* stream) {
     else
       poison(s.out, band.row, band.rows);
   }
+}
+
+// ---- src/kernel/packet_sum.cu ----
+
+namespace {
+
+struct Packets {
+  PacketSum const& s;
+  int rank = s.watch.rank;
+  Rows mine = s.layout.rows_of(rank);
+  Word tag = tag_of(s.calls[0], s.digest);
+  int64_t row_bytes = s.out.columns * size_of(s.out.dtype);
+
+  Packet* half_of(int r) const { return s.packets.at(r) + (s.calls[0] & 1) * s.half; }
+  void send(std::byte const* row, int to, int64_t at) const {
+    for (int64_t i = 0; i < s.layout.row_packets; ++i) {
+      Packet packet{{}, tag};
+      std::memcpy(packet.data, row + i * kPacketBytes, std::min<int64_t>(kPacketBytes, row_bytes - i * kPacketBytes));
+      store_packet(half_of(to) + at + i, packet);
+    }
+  }
+  void send_to_all(std::byte const* row, int64_t at) const {
+    for (int r = 0; r < s.layout.ranks; ++r)
+      if (r != rank) send(row, r, at);
+  }
+  bool take(std::byte* row, Packet const* from, Awaited what, int peer, int64_t at) const {
+    for (int64_t i = 0; i < s.layout.row_packets; ++i) {
+      Packet packet = load_packet(from + i);
+      if (!await_packet(from + i, packet, tag, s.watch, what, peer, at)) return false;
+      std::memcpy(row + i * kPacketBytes, packet.data, std::min<int64_t>(kPacketBytes, row_bytes - i * kPacketBytes));
+    }
+    return true;
+  }
+};
+
+std::byte* row_of(Tensor const& t, int64_t row) { return static_cast<std::byte*>(t.row(row)); }
+
+}  // namespace
+
+void prepare_packet_sum() {}
+
+void sum_packets(PacketSum const& s, int, CUstream_st* stream) {
+  after_gemms(stream);
+  Packets const p{s};
+  PacketLayout const& layout = s.layout;
+  DType const dtype = s.out.dtype;
+  int64_t const n = s.out.columns, m = layout.owners.total;
+  Tensor const own = matrix(const_cast<void*>(s.own), dtype, m, n);
+  bool const to_owner = layout.two_shots() && !s.mirrored;
+  for (int64_t row = 0; row < m; ++row) {
+    int const owner = layout.owners.owner(row);
+    if (to_owner && owner != p.rank)
+      p.send(row_of(own, row), owner, layout.partial(p.rank, row - layout.owners.begin(owner)));
+    else if (!to_owner && row >= p.mine.first && row < p.mine.end())
+      p.send_to_all(row_of(own, row), layout.partial(p.rank, row - p.mine.first));
+  }
+  SumEpilogue sums, norm;
+  sums.bias = s.bias;
+  norm.norm_weight = s.norm_weight, norm.norm_epsilon = s.norm_epsilon;
+  auto finish = [&](int64_t row, bool ok) {
+    if (!ok) return poison(s.out, row, 1);
+    if (!s.normed) return;
+    Tensor y = s.out;
+    y.data = s.out.row(row), y.rows = 1;
+    norm.normed = s.normed, norm.normed.data = s.normed.row(row), norm.normed.rows = 1;
+    host::sum_rows(std::span(&y, 1), 0, 1, y, norm);
+  };
+  std::vector<std::byte> came(layout.ranks * p.row_bytes);
+  for (int64_t local = 0; local < p.mine.count; ++local) {
+    int64_t const row = p.mine.first + local;
+    std::vector<Tensor> slots;
+    bool ok = !aborted(s.watch);
+    for (int source = 0; source < layout.ranks; ++source) {
+      slots.push_back(matrix(came.data() + source * p.row_bytes, dtype, 1, n));
+      if (source == p.rank) slots.back().data = own.row(row);
+      Packet const* const from = s.mirrored ? p.half_of(source) + layout.partial(p.rank, local)
+                                            : p.half_of(p.rank) + layout.partial(source, local);
+      if (source != p.rank) ok = ok && p.take(row_of(slots.back(), 0), from, Awaited::kPartial, source, row);
+    }
+    Tensor y = s.out;
+    y.data = s.out.row(row), y.rows = 1;
+    if (s.residual) sums.residual = s.residual, sums.residual.data = s.residual.row(row), sums.residual.rows = 1;
+    if (ok) host::sum_rows(slots, 0, 1, y, sums);
+    if (ok && layout.two_shots()) p.send_to_all(row_of(y, 0), layout.result(row));
+    finish(row, ok);
+  }
+  for (int64_t row = 0; layout.two_shots() && row < m; ++row) {
+    int const owner = layout.owners.owner(row);
+    if (owner == p.rank) continue;
+    int64_t const theirs =
+        s.mirrored ? p.mine.first + std::min(row - layout.owners.begin(owner), p.mine.count - 1) : row;
+    Packet const* const from = p.half_of(s.mirrored ? owner : p.rank) + layout.result(theirs);
+    finish(row, p.take(row_of(s.out, row), from, Awaited::kResult, owner, row));
+  }
+  if (int64_t const at = (s.calls[0] % kTaggedCalls) / 2 % s.half; !layout.awaited(p.rank, at))
+    store_packet(p.half_of(p.rank) + at, {});
+  ++s.calls[0];
 }
 
 }  // namespace flux

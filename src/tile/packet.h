@@ -1,0 +1,97 @@
+#pragma once
+// Packets: twelve bytes of a row and the tag that says whose they are, in one store that arrives as a whole. Who sees
+// the tag has the bytes: no word behind the data, no round trip, nothing to clear.
+//
+// A tag holds the number of the call, which all ranks count alike, so what an older call left is never taken for this
+// one's. Calls use two halves of the packets in turn. That is all the flow control there is: a rank that has all
+// packets of call c + 1 knows that every peer has read those of call c, since each sends the later ones behind that.
+#include "tile/place.h"
+
+namespace flux {
+
+struct alignas(16) Packet {
+  Word data[3];
+  Word tag;
+};
+
+inline constexpr int kPacketBytes = sizeof(Packet::data);
+
+/// Packets of a row.
+FLUX_HD constexpr int64_t packets_of(int64_t row_bytes) { return (row_bytes + kPacketBytes - 1) / kPacketBytes; }
+
+/// A call's number, and enough of its digest to see that a peer makes another call. Never 0.
+FLUX_HD constexpr Word tag_of(Word call, Word digest) { return call << 8 | (digest & 0xff) | 1; }
+/// Calls after which tags come again. Long before, packets that no call writes are cleared, one a call.
+inline constexpr Word kTaggedCalls = 1 << 24;
+
+FLUX_HD inline void store_packet(Packet* to, Packet const& packet) {
+#if defined(__CUDA_ARCH__)
+  // One access of 128 bits is performed as a whole; a vector of four would be four accesses.
+  uint64_t const low = packet.data[0] | static_cast<uint64_t>(packet.data[1]) << 32,
+                 high = packet.data[2] | static_cast<uint64_t>(packet.tag) << 32;
+  asm volatile("{ .reg .b128 p; mov.b128 p, {%1, %2}; st.relaxed.sys.global.b128 [%0], p; }" ::"l"(to), "l"(low),
+               "l"(high)
+               : "memory");
+#elif !defined(__CUDACC__)
+  for (int i = 0; i < 3; ++i) std::atomic_ref<Word>(to->data[i]).store(packet.data[i], std::memory_order_relaxed);
+  store_release(&to->tag, packet.tag);
+#endif
+}
+
+FLUX_HD inline Packet load_packet(Packet const* from) {
+#if defined(__CUDA_ARCH__)
+  uint64_t low, high;
+  asm volatile("{ .reg .b128 p; ld.relaxed.sys.global.b128 p, [%2]; mov.b128 {%0, %1}, p; }"
+               : "=l"(low), "=l"(high)
+               : "l"(from)
+               : "memory");
+  return {{static_cast<Word>(low), static_cast<Word>(low >> 32), static_cast<Word>(high)},
+          static_cast<Word>(high >> 32)};
+#elif !defined(__CUDACC__)
+  Packet packet{{}, load_acquire(&from->tag)};
+  for (int i = 0; i < 3; ++i)
+    packet.data[i] =
+        std::atomic_ref<Word>(*const_cast<Word*>(from->data + i)).load(std::memory_order_relaxed);
+  return packet;
+#else
+  return *from;
+#endif
+}
+
+/// Waits until `packet`, which was loaded from `from`, has the tag. As await().
+FLUX_HD inline bool await_packet(Packet const* from, Packet& packet, Word tag, Watch const& watch, Awaited what,
+                                 int peer, int64_t row) {
+  auto look = [&] { return packet = load_packet(from), (packet.tag ^ tag) >> 8 == 0 ? packet.tag : 0; };
+  return packet.tag == tag || await_seen(look, tag, watch, what, peer, row);
+}
+
+/// Where the packets of one call lie in the half of a rank: partial sums by source, behind them, of two shots, the
+/// summed rows.
+struct PacketLayout {
+  Shards owners;           ///< of rows; in one shot one, everybody
+  int ranks = 1;           ///< that send partial sums
+  int64_t row_packets = 0;
+
+  /// Partials go to the owner of a row alone, who sends the sum to all.
+  FLUX_HD constexpr bool two_shots() const { return owners.ranks > 1; }
+  /// `row` counts the rows that the receiver adds up.
+  FLUX_HD constexpr int64_t partial(int source, int64_t row) const {
+    return (source * owners.largest() + row) * row_packets;
+  }
+  FLUX_HD constexpr int64_t result(int64_t row) const { return partial(ranks, row); }
+  FLUX_HD constexpr int64_t size() const { return two_shots() ? result(owners.total) : result(0); }
+  /// The rows that `rank` adds up.
+  FLUX_HD constexpr Rows rows_of(int rank) const {
+    return two_shots() ? Rows{owners.begin(rank), owners.size(rank)} : Rows{0, owners.total};
+  }
+  /// Whether `rank` waits for the packet at `at`. The others of its half are free to be cleared.
+  FLUX_HD constexpr bool awaited(int rank, int64_t at) const {
+    if (at >= size()) return false;
+    int64_t const row = quotient(at, row_packets), slots = ranks * owners.largest();
+    if (row >= slots) return owners.owner(row - slots) != rank;
+    int64_t const source = quotient(row, owners.largest());
+    return source != rank && row - source * owners.largest() < rows_of(rank).count;
+  }
+};
+
+}  // namespace flux
