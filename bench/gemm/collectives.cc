@@ -32,22 +32,25 @@ class Collectives::ScatterAlone {
   GpuPartialSums sums_;
 };
 
-/// The all-reduce of GEMM+AR alone, where rows are few enough for packets.
+/// The exchange alone of sums whose rows are few enough for packets.
 class Collectives::PacketsAlone {
  public:
-  PacketsAlone(World& world, int64_t m, int64_t n, DType dtype)
-      : channel_(world.team(), fmt::format("packets m={} n={}", m, n), 0, 0, plan()),
-        packets_(world.team(), {m, n, dtype}, plan()),
+  PacketsAlone(World& world, Op op, int64_t m, int64_t n, DType dtype)
+      : m_(m),
+        channel_(world.team(), fmt::format("packets {} m={} n={}", name(op), m, n), 0, 0, plan(), nullptr,
+                 GpuPackets::need(world.team(), {op, m, n, dtype}, plan())),
+        packets_(world.team(), {op, m, n, dtype}, plan(), channel_.buffers()),
         used_(packets_.shots(m) != PacketShots::kNone) {}
   bool used() const { return used_; }
-  void* partials() const { return packets_.partials(); }
+  void* partials() const { return packets_.rows(m_).data; }
   void run(Tensor const& out, Stream stream) {
-    packets_.sum(channel_.enter("", stream), out, {}, stream);
+    packets_.exchange(channel_.enter("", stream), m_, packets_.rows(m_), out, {}, stream);
     channel_.leave(stream);
   }
 
  private:
   static Plan plan() { return parse_plan("buffers=1"); }
+  int64_t m_;
   GpuChannel channel_;
   GpuPackets packets_;
   bool used_;
@@ -78,6 +81,12 @@ void Collectives::add_two_shots(World& world, GemmProblem half) {
                        gathered_->run(by, {}, stream);
                      },
                      scattered_->rows(), gathered_->rows(), sent});
+}
+
+void Collectives::add_packets(World& world, GemmProblem const& p, Tensor const& out) {
+  packets_ = std::make_unique<PacketsAlone>(world, parse_op(p.op), p.m, p.n, p.dtype);
+  auto run = [this, out](Stream stream) { packets_->run(out, stream); };
+  if (packets_->used()) ways_.push_back({"packets", run, packets_->partials(), out.data, exchange_->sent_bytes()});
 }
 
 // Our own rows lie in place, as NCCL has it best. The first call makes its connections.
@@ -120,9 +129,7 @@ Collectives::Collectives(World& world, Subject const& subject, Nccl* nccl)
     add("one shot by copies", *exchange_, By::kCopies, out);
     add("one shot by a kernel", *exchange_, By::kKernel, out);
     add_two_shots(world, p);
-    packets_ = std::make_unique<PacketsAlone>(world, p.m, p.n, p.dtype);
-    auto run = [this, out](Stream stream) { packets_->run(out, stream); };
-    if (packets_->used()) ways_.push_back({"packets", run, packets_->partials(), out.data, exchange_->sent_bytes()});
+    add_packets(world, p, out);
     if (nccl) add_nccl(*nccl, subject);
     return;
   }
@@ -136,6 +143,7 @@ Collectives::Collectives(World& world, Subject const& subject, Nccl* nccl)
     scatter_ = std::make_unique<ScatterAlone>(world, p.m, p.n, p.dtype);
     auto run = [this, out](Stream stream) { scatter_->run(out, stream); };
     ways_.push_back({"flux", run, scatter_->partials(), out.data, exchange_->sent_bytes()});
+    add_packets(world, p, out);
   }
   add("copies", *exchange_, By::kCopies, out);
   add("halves", *exchange_, By::kHalves, out);

@@ -35,6 +35,7 @@ class Collectives {
   class ScatterAlone;
   class PacketsAlone;
   void add(std::string name, Exchange& exchange, Exchange::By by, Tensor const& out);
+  void add_packets(World& world, GemmProblem const& p, Tensor const& out);
   void add_two_shots(World& world, GemmProblem half);
   void add_nccl(Nccl& nccl, Subject const& subject);
 

@@ -163,12 +163,11 @@ double const* Subject::others(int rows) {
 double Subject::error_in_mirror(Fused const& fused, int rows) {
   Stream const stream = capture_stream();
   set_bytes(out, 0xff);
-  if (fused.all_reduce) {
-    int64_t const row_bytes = p.n * 2;
-    bool const pcie = world_.team().gpu()->across_pcie();
-    PacketShots const shots = packet_shots(fused.plan, p.m, row_bytes, p.tp, pcie);
-    if (shots != PacketShots::kNone) return error_of_packets(fused, shots == PacketShots::kTwo, rows);
-  }
+  Op const op = parse_op(p.op);
+  Reach const reach = world_.team().gpu()->across_pcie() ? Reach::kPcie : Reach::kMemory;
+  PacketShots const shots = packet_shots(fused.plan, op, p.m, p.n * 2, p.tp, reach);
+  if (!fused.gather && shots != PacketShots::kNone)
+    return error_of_packets(fused, op == Op::kGemmReduceScatter || shots == PacketShots::kTwo, rows);
   if (!fused.gather) {
     Buffer zeros(x_all.bytes()), rest(out.bytes());
     set_bytes(zeros, 0);
@@ -201,7 +200,9 @@ double Subject::error_of_packets(Fused const& fused, bool of_own_rows, int rows)
   Part const checked = of_own_rows ? own : Part{0, p.m};
   GemmProblem mine = p;
   mine.m = checked.size;
-  auto first = [&](Tensor const& t) { return static_cast<char*>(t.data) + checked.begin * t.columns * 2; };
+  auto first = [&](Tensor const& t) {
+    return static_cast<char*>(t.data) + (t.rows == p.m ? checked.begin * t.columns * 2 : 0);
+  };
   Buffer others(rows * p.columns() * static_cast<int64_t>(sizeof(double)));
   set_bytes(others, 0);
   for (int r = 1; r < p.tp; ++r)

@@ -30,8 +30,9 @@ struct MemoryNeed {
   int64_t buffer = 0;   ///< each of them, reached by all ranks: a Workspace may hold them
   int64_t scratch = 0;  ///< of this rank alone: a Workspace may hold it
   int64_t own = 0;      ///< of the operator alone: flags and counters
+  int64_t packets = 0;  ///< reached by all ranks, for calls of few rows on GPUs: a Workspace may hold them
 
-  int64_t total() const { return buffers * buffer + scratch + own; }
+  int64_t total() const { return buffers * buffer + scratch + own + packets; }
   /// What serves this and the other, one after the other.
   MemoryNeed& cover(MemoryNeed const& other);
 };

@@ -53,44 +53,35 @@ __device__ inline float add_over_team(float mine, RowTeam const& team) {
   return sum;
 }
 
-/// Launches `kernel(sum, blocks of a team)` for rows of `pieces` pieces, a thread one at a time, on up to `blocks`
-/// blocks. `dependent`: the kernel waits by itself for the one before it in the stream. Throws Error for rows that
-/// kernels do not add up.
+/// Launches `kernel(sum, blocks of a team)` for `rows` rows of `pieces` pieces, a thread one at a time, on up to
+/// `blocks` blocks. Throws Error for rows that kernels do not add up.
 template <class Sum>
-void launch_row_teams(void (*of_bf16)(Sum, int), void (*of_fp16)(Sum, int), Sum const& sum, int64_t pieces, int blocks,
-                      bool dependent, CUstream_st* stream) {
+void launch_row_teams(void (*of_bf16)(Sum, int), void (*of_fp16)(Sum, int), Sum const& sum, int64_t pieces, int64_t rows,
+                      int blocks, CUstream_st* stream) {
   SummedRows const& s = sum;
   if (s.out.columns % 8 != 0 || s.out.stride % 8 != 0 || (s.residual && s.residual.stride % 8 != 0) ||
       (s.normed && s.normed.stride % 8 != 0))
     throw Error(ErrorKind::kUnsupported,
                 "n=" + std::to_string(s.out.columns) +
                     ": slots are added up 8 columns at a time; n and row pitches are multiples of 8");
-  if (s.out.rows == 0 || s.out.columns == 0) return;
+  if (rows == 0 || s.out.columns == 0) return;
   if (s.out.dtype != DType::kBF16 && s.out.dtype != DType::kF16)
     throw Error(ErrorKind::kUnsupported, "slots hold bf16 or fp16, not " + std::string(name(s.out.dtype)));
   int device = 0, major = 0;
   check_cuda(cudaGetDevice(&device), "cudaGetDevice");
   check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "compute capability");
-  bool const hopper = major >= 9;
   int sharing = 1;  // few rows are shared, so that all of them are under way at once
   auto fits = [&](int64_t more) {
-    return more <= kMostSharing && more * s.out.rows <= blocks && (more - 1) * kTeamThreads < pieces;
+    return more <= kMostSharing && more * rows <= blocks && more / 2 * kTeamThreads < pieces;
   };
-  while (hopper && s.alone && fits(2 * sharing)) sharing *= 2;
-  cudaLaunchAttribute attributes[2];
-  unsigned count = 0;
-  if (sharing > 1) {
-    attributes[count].id = cudaLaunchAttributeClusterDimension;
-    attributes[count++].val.clusterDim = {static_cast<unsigned>(sharing), 1, 1};
-  }
-  if (dependent && hopper) {
-    attributes[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attributes[count++].val.programmaticStreamSerializationAllowed = 1;
-  }
+  while (major >= 9 && s.alone && fits(2 * sharing)) sharing *= 2;
+  cudaLaunchAttribute cluster;
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim = {static_cast<unsigned>(sharing), 1, 1};
   cudaLaunchConfig_t launch{};
-  launch.gridDim = dim3(static_cast<unsigned>(std::min<int64_t>(std::max(blocks / sharing, 1), s.out.rows) * sharing));
+  launch.gridDim = dim3(static_cast<unsigned>(std::min<int64_t>(std::max(blocks / sharing, 1), rows) * sharing));
   launch.blockDim = dim3(kTeamThreads), launch.stream = stream;
-  launch.attrs = attributes, launch.numAttrs = count;
+  launch.attrs = &cluster, launch.numAttrs = sharing > 1 ? 1 : 0;
   check_cuda(cudaLaunchKernelEx(&launch, s.out.dtype == DType::kBF16 ? of_bf16 : of_fp16, sum, sharing),
              "launching the sum of rows");
 }

@@ -98,7 +98,7 @@ void prepare_slot_sum() {
 }
 
 void sum_slots(SlotSum const& s, int blocks, CUstream_st* stream) {
-  launch_row_teams(add_up<__nv_bfloat16>, add_up<__half>, s, s.out.columns / 8, blocks, false, stream);
+  launch_row_teams(add_up<__nv_bfloat16>, add_up<__half>, s, s.out.columns / 8, s.out.rows, blocks, stream);
 }
 
 }  // namespace flux

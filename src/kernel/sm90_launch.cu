@@ -46,14 +46,14 @@ void const* kernel_of(int config, DType dtype, WeightLayout layout) {
 struct Attributes {
   cudaLaunchAttribute list[3];
   cudaLaunchConfig_t launch;
-  Attributes(Config const& config, WeightLayout layout, int blocks, bool cooperative, bool dependent,
+  Attributes(Config const& config, WeightLayout layout, int blocks, bool cooperative, bool beside_last,
              cudaStream_t stream) {
     list[0].id = cudaLaunchAttributeClusterDimension;
     list[0].val.clusterDim = {static_cast<unsigned>(config.cluster()), 1, 1};
     list[1].id = cudaLaunchAttributeCooperative;
     list[1].val.cooperative = cooperative;
     list[2].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    list[2].val.programmaticStreamSerializationAllowed = dependent;
+    list[2].val.programmaticStreamSerializationAllowed = beside_last;
     launch = {dim3(blocks), dim3(config.threads()), static_cast<size_t>(config.shared_bytes(layout)), stream, list, 3};
   }
 };
@@ -245,11 +245,11 @@ void launch(Launch const& l, CUstream_st* stream) {
   operands.columns = static_cast<int>(l.columns());
   operands.up = static_cast<int>(l.columns());
   operands.epilogue = epilogue(l);
-  operands.stamps = l.stamps;
+  operands.rows_to_come = l.rows_to_come, operands.stamps = l.stamps;
   int const blocks = blocks_of(l);
   require(blocks > 0, "blocks=" + std::to_string(l.blocks) + " leaves no room for a cluster of " +
                           std::to_string(config.cluster()));
-  Attributes attributes(config, l.layout, blocks, l.cooperative, l.dependent, stream);
+  Attributes attributes(config, l.layout, blocks, l.cooperative, l.rows_to_come, stream);
   void* arguments[] = {&operands, const_cast<Schedule*>(&l.order), const_cast<AnyGate*>(&l.gate),
                        const_cast<AnyRoute*>(&l.route)};
   check_cuda(cudaLaunchKernelExC(&attributes.launch, kernel, arguments), "launching the Hopper kernel");

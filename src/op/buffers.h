@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "flux/op.h"
+#include "tile/packet.h"
 #include "world/team.h"
 
 namespace flux {
@@ -14,9 +15,13 @@ class CallsUnderWay;  // on GPUs: src/world/cuda/calls_under_way.h
 
 class Buffers {
  public:
-  /// Collective. `count` buffers of `data_bytes` a rank, zeroed, all credits granted; on a GPU `scratch_bytes` of this
-  /// rank alone. `shared`: operators come and go.
-  Buffers(Team& team, int count, int64_t data_bytes, int64_t scratch_bytes, bool shared);
+  /// Beside the buffers: of this rank alone, and in packets (src/tile/packet.h), which all ranks reach.
+  struct Extra {
+    int64_t scratch_bytes = 0, packet_bytes = 0;
+  };
+  /// Collective. `count` buffers of `data_bytes` a rank, zeroed, all credits granted; on a GPU what `extra` says.
+  /// `shared`: operators come and go.
+  Buffers(Team& team, int count, int64_t data_bytes, Extra const& extra, bool shared);
 
   /// What a buffer of `data_bytes` takes on each rank.
   static int64_t bytes(int64_t data_bytes);
@@ -32,9 +37,13 @@ class Buffers {
     return heads_->view<Word>(buffer * kHeadBytes + kMaxRanks * int64_t{sizeof(Word)});
   }
   std::shared_ptr<std::byte> const& scratch() const { return scratch_; }
+  /// Packets of a half, where they lie at each rank, and this rank's two words that count their calls.
+  int64_t packets_of_half() const { return extra_.packet_bytes / 2 / int64_t{sizeof(Packet)}; }
+  Symmetric<Packet> packets() const { return packets_->view<Packet>(0); }
+  Word* packet_calls() const { return reinterpret_cast<Word*>(packet_calls_.get()); }
 
   /// An operator of `plan` that needs so much may use them. Throws Error{kInvalid}.
-  void admit(Plan const& plan, int64_t data_bytes, int64_t scratch_bytes);
+  void admit(Plan const& plan, int64_t data_bytes, Extra const& extra);
 
   int count() const { return count_; }
   bool shared() const { return shared_; }
@@ -52,11 +61,12 @@ class Buffers {
   Team& team_;
   int count_;
   bool shared_;
-  int64_t data_bytes_, scratch_bytes_, calls_ = 0;
+  int64_t data_bytes_, calls_ = 0;
+  Extra extra_;
   int lane_ = -1;  // of the operators; none yet
   uint32_t number_;
-  std::shared_ptr<SymmetricMemory> heads_, data_;
-  std::shared_ptr<std::byte> scratch_;
+  std::shared_ptr<SymmetricMemory> heads_, data_, packets_;
+  std::shared_ptr<std::byte> scratch_, packet_calls_;
 };
 
 /// Throws Error{kDevice} on every rank if some rank has no room for `bytes` more: before anything is allocated.

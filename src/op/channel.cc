@@ -25,13 +25,14 @@ int64_t Channel::bytes(int64_t words, int64_t data_bytes, Plan const& plan) {
   return plan.buffers * (Buffers::padded(words * int64_t{sizeof(Word)}) + Buffers::bytes(data_bytes));
 }
 
-MemoryNeed memory_need(int64_t words, int64_t data_bytes, Plan const& plan, int64_t scratch_bytes, int64_t own_bytes) {
-  return {plan.buffers, Buffers::bytes(data_bytes), scratch_bytes,
-          plan.buffers * Buffers::padded(words * int64_t{sizeof(Word)}) + own_bytes};
+MemoryNeed memory_need(int64_t words, int64_t data_bytes, Plan const& plan, Buffers::Extra const& extra,
+                       int64_t own_bytes) {
+  return {plan.buffers, Buffers::bytes(data_bytes), extra.scratch_bytes,
+          plan.buffers * Buffers::padded(words * int64_t{sizeof(Word)}) + own_bytes, extra.packet_bytes};
 }
 
 Channel::Channel(Team& team, std::string_view description, int64_t words, int64_t data_bytes, Plan const& plan,
-                 std::shared_ptr<Buffers> shared, int64_t scratch_bytes)
+                 std::shared_ptr<Buffers> shared, Buffers::Extra const& extra)
     : team_(team),
       description_(hash(fmt::format("{} {} #{} @{}", description, to_string(plan), team.next_operator(),
                                     shared ? shared->number() + 1 : 0))),
@@ -50,9 +51,9 @@ Channel::Channel(Team& team, std::string_view description, int64_t words, int64_
   if (buffers_) {
     if (&buffers_->team() != &team)
       throw Error(ErrorKind::kInvalid, "the workspace is another world's; make one in the operator's world");
-    buffers_->admit(plan, data_bytes, scratch_bytes);
+    buffers_->admit(plan, data_bytes, extra);
   } else {
-    buffers_ = std::make_shared<Buffers>(team, plan.buffers, data_bytes, scratch_bytes, false);
+    buffers_ = std::make_shared<Buffers>(team, plan.buffers, data_bytes, extra, false);
   }
   word_memory_ = team.allocate(plan.buffers * word_bytes_, Use::kWords);
 }

@@ -32,10 +32,10 @@ class Channel {
   Buffers& buffers() { return *buffers_; }
 
  protected:
-  /// Collective. Per buffer and rank: `words` words and `data_bytes` bytes, zeroed, and `scratch_bytes` of a GPU; those
-  /// of `shared`, or its own. `description` names operator and shape; every rank must give the same, and the same plan.
+  /// Collective. Per buffer and rank: `words` words and `data_bytes` bytes, zeroed, and `extra` of a GPU; those of
+  /// `shared`, or its own. `description` names operator and shape; every rank must give the same, and the same plan.
   Channel(Team& team, std::string_view description, int64_t words, int64_t data_bytes, Plan const& plan,
-          std::shared_ptr<Buffers> shared, int64_t scratch_bytes = 0);
+          std::shared_ptr<Buffers> shared, Buffers::Extra const& extra = {});
   /// The next call: its buffer and digest. `sizes` is what distinguishes it from others of the same operator.
   Call next(std::string_view sizes);
 
@@ -50,8 +50,8 @@ class Channel {
   std::shared_ptr<SymmetricMemory> word_memory_;
 };
 
-/// What a channel takes, and beside it scratch and memory of the operator's own.
-MemoryNeed memory_need(int64_t words, int64_t data_bytes, Plan const& plan, int64_t scratch_bytes = 0,
+/// What a channel takes, and beside it memory of the operator's own.
+MemoryNeed memory_need(int64_t words, int64_t data_bytes, Plan const& plan, Buffers::Extra const& extra = {},
                        int64_t own_bytes = 0);
 
 /// Calls of the host engine: this thread waits.

@@ -61,7 +61,7 @@ MemoryNeed PartialSums::memory(int64_t max_m, int64_t n, DType dtype, int ranks,
   int64_t const count = words(max_m, ranks, plan, way),
                 row = n * (plan.wide_slots && dtype != DType::kF64 ? 4 : size_of(dtype));
   int64_t const own = (1 + ranks) * count * int64_t{sizeof(Word)} + (way == Way::kStage ? max_m * row : row);
-  return memory_need(count + more_words, data_bytes(max_m, n, dtype, ranks, plan, way) + more_bytes, plan, 0, own);
+  return memory_need(count + more_words, data_bytes(max_m, n, dtype, ranks, plan, way) + more_bytes, plan, {}, own);
 }
 
 PartialSums::PartialSums(Team& team, int64_t max_m, int64_t n, DType dtype, Plan const& plan, Way way)

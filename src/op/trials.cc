@@ -50,8 +50,8 @@ Tensor Trials::filled(int64_t rows, int64_t columns) {
 
 // One that is large enough for all plans so far; operators keep the one that they were made with.
 Workspace const* Trials::workspace(MemoryNeed const& need) {
-  bool const fits =
-      workspace_ && need.buffers == need_.buffers && need.buffer <= need_.buffer && need.scratch <= need_.scratch;
+  bool const fits = workspace_ && need.buffers == need_.buffers && need.buffer <= need_.buffer &&
+                    need.scratch <= need_.scratch && need.packets <= need_.packets;
   if (fits) return workspace_.get();
   need_.cover(need);
   workspace_ = std::make_unique<Workspace>(world_, need_);

@@ -41,14 +41,19 @@ int slices_of_k(Plan const& plan, int copying, int64_t piece_bytes, int64_t m, i
   return worth && plan.k_slices == 1 ? kSlicesOfOneTile : plan.k_slices;
 }
 
-PacketShots packet_shots(Plan const& plan, int64_t m, int64_t row_bytes, int ranks, bool across_pcie) {
-  // Packets carry a third more bytes than rows. Where they are many a copy engine, or larger stores, carry them sooner.
-  int64_t const most = int64_t{across_pcie && plan.route == RouteKind::kAuto ? 1 : 8} << 20;
-  bool const asked = plan.route == RouteKind::kAuto || plan.route == RouteKind::kPackets;
-  if (!plan.fused || !asked || m * row_bytes > most) return PacketShots::kNone;
+PacketShots packet_shots(Plan const& plan, Op op, int64_t m, int64_t row_bytes, int ranks, Reach reach) {
+  bool const sums = op != Op::kAllGatherGemm;
+  bool const open = plan.comm_rows == 0 && plan.copy_blocks == kChosenCopies && plan.k_slices == 1 &&
+                    plan.transport == Transport::kPush && plan.path == Path::kDirect;
+  bool const asked = sums ? plan.route == RouteKind::kAuto || plan.route == RouteKind::kPackets : true;
+  // Packets carry a third more bytes than rows, and hide little of them behind the GEMM. An all-reduce has no better
+  // way to hide them.
+  int64_t const most = int64_t{reach == Reach::kPcie && op != Op::kGemmAllReduce ? 3 : 8} << 20;
+  if (!plan.fused || !asked || !open || m * row_bytes > most) return PacketShots::kNone;
+  if (op != Op::kGemmAllReduce) return PacketShots::kOne;
   if (plan.shots != Shots::kAuto) return plan.shots == Shots::kOneShot ? PacketShots::kOne : PacketShots::kTwo;
-  // One shot sends more; the second takes one more trip, in which a link carries so many bytes.
-  int64_t const trip = int64_t{across_pcie ? 128 : 1024} << 10;
+  // One shot sends more; the second takes one more trip, in which so many bytes go.
+  int64_t const trip = int64_t{reach == Reach::kPcie ? 128 : reach == Reach::kNvlink ? 1024 : 4096} << 10;
   int64_t const more_rows = m - 2 * Shards{m, ranks, 1}.largest();
   return more_rows * (ranks - 1) * packets_of(row_bytes) * int64_t{sizeof(Packet)} > trip ? PacketShots::kTwo
                                                                                          : PacketShots::kOne;

@@ -3,6 +3,7 @@
 // simulator goes by too.
 #include "engine/sm90/choose.h"
 #include "flux/plan.h"
+#include "flux/problem.h"
 
 namespace flux {
 
@@ -34,8 +35,11 @@ int slices_of_k(Plan const& plan, int copying, int64_t piece_bytes, int64_t m, i
 /// all but the first piece, and cost more than one after the other.
 bool pieces_pay(double hidden_cycles, int64_t m, int64_t rows_at_once, int ranks, int copying);
 
-/// Whether, and how, GEMM+AR sums `m` rows by packets.
+/// What lies between ranks.
+enum class Reach { kPcie, kNvlink, kMemory };
+/// Whether the rows, or partial sums, of a call of `m` rows go by packets (src/tile/packet.h), and GEMM+AR in one shot
+/// or two.
 enum class PacketShots { kNone, kOne, kTwo };
-PacketShots packet_shots(Plan const& plan, int64_t m, int64_t row_bytes, int ranks, bool across_pcie);
+PacketShots packet_shots(Plan const& plan, Op op, int64_t m, int64_t row_bytes, int ranks, Reach reach);
 
 }  // namespace flux

@@ -40,8 +40,9 @@ TileShape shape_of(Plan const& plan, Problem const& p, sm90::TiledRows rows, Mac
 int64_t rounded(int64_t rows, int tile_m) { return (rows + tile_m - 1) / tile_m * tile_m; }
 
 PacketShots shots_of(Plan const& plan, Problem const& problem, Machine const& machine) {
-  if (problem.op != Op::kGemmAllReduce || machine.engine == EngineKind::kHost) return PacketShots::kNone;
-  return packet_shots(plan, problem.m, problem.row_bytes(), problem.ranks, across_pcie(machine));
+  if (machine.engine == EngineKind::kHost) return PacketShots::kNone;
+  Reach const reach = across_pcie(machine) ? Reach::kPcie : Reach::kNvlink;
+  return packet_shots(plan, problem.op, problem.m, problem.row_bytes(), problem.ranks, reach);
 }
 
 Way way_of(Plan const& plan, Problem const& problem, Machine const& machine) {
@@ -82,6 +83,12 @@ Machine beside_copies(Resolved const& r, Machine machine) {
 
 void resolve_gather(Resolved& r, Plan const& plan, Machine const& machine) {
   Problem const& p = r.problem;
+  r.shots = shots_of(plan, p, machine);
+  if (r.shots != PacketShots::kNone) {  // gathered first
+    r.shape = shape_of(plan, p, {p.m}, machine);
+    r.arrival = {{p.m, p.ranks, 1}, {p.k, 1, sm90::kBlockK}, std::max<int64_t>(p.m, 1)};
+    return;
+  }
   bool const around = plan.path == Path::kRing;
   refuse_if(around && plan.transport != Transport::kPush,
             "path=ring is a push to the right neighbour; use transport=push");
@@ -188,16 +195,16 @@ double weights_us(Resolved const& r, Machine const& machine) {
 
 }  // namespace
 
+double packet_row_bytes(Problem const& p) {
+  return static_cast<double>(packets_of(p.row_bytes()) * int64_t{sizeof(Packet)});
+}
+
 double packets_us(Problem const& p, PacketShots shots, Machine const& machine) {
-  // Launched while the GEMM runs; then its rows are loaded, sent, seen by the peer, added up, written and read again.
-  constexpr double kStartUs = 2.5, kTripUs = 1.5;
-  Shards const rows{p.m, p.ranks, 1};
-  bool const two = shots == PacketShots::kTwo;
-  double const sent = static_cast<double>((two ? 2 * rows.largest() : p.m) * (p.ranks - 1) * packets_of(p.row_bytes()) *
-                                          int64_t{sizeof(Packet)});
-  double const trips = two ? 2 : 1;
-  return kStartUs + trips * (kTripUs + machine.link.flag_us) +
-         sent * (1 / machine.link.block_gbps + 1 / machine.memory_gbps) / 1e3;
+  bool const all_reduce = p.op == Op::kGemmAllReduce, two = all_reduce && shots == PacketShots::kTwo;
+  int64_t const shard = Shards{p.m, p.ranks, 1}.largest(), rows = two ? 2 * shard : all_reduce ? p.m : shard;
+  double const sent = static_cast<double>(rows * (p.ranks - 1)) * packet_row_bytes(p);
+  return kPacketsStartUs + (two ? 2 : 1) * (kPacketsTripUs + machine.link.flag_us) +
+         sent / machine.link.block_gbps / 1e3;
 }
 
 Parts parts(Problem const& p, Machine const& machine) {

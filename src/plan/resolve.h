@@ -20,7 +20,7 @@ struct Resolved {
   int copying = 0;     ///< blocks of the GPU that carry rows or partials; 0: the copy engine does
   int processors = 0;  ///< that the GEMM has beside them
   Way way = Way::kNone;
-  PacketShots shots = PacketShots::kNone;  ///< of kPackets
+  PacketShots shots = PacketShots::kNone;  ///< by packets
   Order order = Order::kNaive;
   Tiling tiling = Tiling::kAcross;
   int together = 0;                 ///< as arrange() takes it
@@ -40,7 +40,12 @@ struct Resolved {
 /// makes no sense.
 Resolved resolve(Problem const& problem, Plan const& plan, Machine const& machine);
 
-/// The kernel that exchanges partial sums by packets and adds them up, behind all ranks' GEMMs.
+/// Of the kernel that exchanges rows or partial sums by packets: until the first leave; and of each shot, until they
+/// are seen and added up.
+inline constexpr double kPacketsStartUs = 2.5, kPacketsTripUs = 1.5;
+/// Bytes of a row in packets.
+double packet_row_bytes(Problem const& problem);
+/// The whole of that kernel.
 double packets_us(Problem const& problem, PacketShots shots, Machine const& machine);
 
 /// Times of the problem's parts alone, in microseconds.

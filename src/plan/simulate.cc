@@ -45,7 +45,7 @@ void Simulator::finish() {
   for (Worker const& worker : s.workers) out_.waited_us += worker.waited, out_.stalled_us += worker.stalled;
   double const many = std::max<double>(static_cast<double>(s.workers.size()), 1);
   out_.waited_us /= many, out_.stalled_us /= many;
-  out_.total_us = s.end + (r().way == Way::kPackets ? 0 : machine_.call_us / 2);
+  out_.total_us = s.end + (r().shots != PacketShots::kNone ? 0 : machine_.call_us / 2);
   out_.behind_us = out_.total_us - s.gemm_end;
   out_.moved_bytes = ports_.bytes(), out_.busiest_us = ports_.busiest_us();
   if (draw_) describe();

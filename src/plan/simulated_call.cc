@@ -83,10 +83,6 @@ void Simulator::prepare_sums(int p) {
   SimulatedRank& s = rank(p);
   BandWords const& bands = r().bands;
   bool const broadcast = r().way == Way::kBroadcast;
-  if (r().way == Way::kPackets) {  // behind the GEMM: gemm_ended
-    s.gate = Open{p, problem().local_k()}, s.route = Keep{p, problem().m};
-    return;
-  }
   int const owner = broadcast ? 0 : p;
   int64_t const sources = count(), each = sources * bands.most();
   s.words.resize(static_cast<size_t>(each));
@@ -130,11 +126,28 @@ void Simulator::prepare_sums(int p) {
   if (!r().fused) s.route = Keep{p, problem().m};
 }
 
+// Nothing waits for words: sums are exchanged behind the GEMM (gemm_ended), rows before it, while weights are on their
+// way already.
+void Simulator::prepare_packets() {
+  std::vector<double> begin(ranks_.size(), 0);
+  if (problem().gathers()) {
+    begin = exchange(begin);
+    for (double& at : begin) at = std::max(at - kBefore * machine_.gemm_us, 0.0);
+  }
+  for (int p = 0; p < count(); ++p) {
+    SimulatedRank& s = rank(p);
+    s.schedule = r().schedule(p);
+    s.gate = Open{p, problem().local_k()}, s.route = Keep{p, problem().m};
+    begin_gemm(p, begin[static_cast<size_t>(p)]);
+  }
+}
+
 void Simulator::prepare() {
   if (!problem().gathers())  // words do not move any more once a route points at them
     for (int p = 0; p < count(); ++p)
       rank(p).words.resize(static_cast<size_t>(int64_t{1} * count() * r().bands.most()));
-  double const begin = r().way == Way::kPackets ? 0 : machine_.call_us / 2;
+  double const begin = machine_.call_us / 2;
+  if (r().shots != PacketShots::kNone) return prepare_packets();
   for (int p = 0; p < count(); ++p) {
     SimulatedRank& s = rank(p);
     s.schedule = r().schedule(p);

@@ -162,10 +162,9 @@ void Simulator::stored(int p, int w, double now) {
 void Simulator::gemm_ended(int p, double now) {
   SimulatedRank& s = rank(p);
   double const end = now + (1 - kBefore) * machine_.gemm_us;
-  if (r().way == Way::kPackets) {
-    s.gemm_end = end, multiplied_ = std::max(multiplied_, end);
-    if (++ended_ == count()) packets(multiplied_);
-    return;
+  if (r().shots != PacketShots::kNone) {
+    s.gemm_end = s.end = end;
+    return ++multiplied_ == count() && !problem().gathers() ? sum_packets() : void();
   }
   if (!r().fused && !problem().gathers()) {
     push(end, Kind::kCopy, p, 0);

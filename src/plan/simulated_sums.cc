@@ -109,11 +109,45 @@ void Simulator::summed(int p, double now) {
   push(now, Kind::kCopy, p, 0);
 }
 
-/// All ranks' partial sums are there: one kernel of each exchanges them.
-void Simulator::packets(double now) {
+/// When each rank has what it waits for, if it has its own at `ready`: all send at once.
+std::vector<double> Simulator::exchange(std::vector<double> ready) {
+  Shards const owners{problem().m, count(), 1};
+  for (double& at : ready) at += kPacketsStartUs;
+  auto shot = [&](auto&& rows) {
+    std::vector<double> here = ready;
+    for (int i = 1; i < count(); ++i)
+      for (int p = 0; p < count(); ++p) {
+        int const to = (p + i) % count();
+        double const bytes = static_cast<double>(rows(p, to)) * packet_row_bytes(problem());
+        if (bytes == 0) continue;
+        double const sent = ports_.carry(p, to, ready[p], bytes, machine_.link.block_gbps).end;
+        here[to] = std::max(here[to], sent + machine_.link.flag_us);
+      }
+    for (double& at : here) at += kPacketsTripUs;
+    ready = here;
+  };
+  auto to_owner = [&](int, int to) { return owners.size(to); };
+  auto to_all = [&](int from, int) { return owners.size(from); };
+  switch (problem().op) {
+    case Op::kAllGatherGemm: shot(to_all); break;
+    case Op::kGemmReduceScatter: shot(to_owner); break;
+    case Op::kGemmAllReduce:
+      if (r().shots == PacketShots::kOne) {
+        shot([&](int, int) { return problem().m; });
+      } else {
+        shot(to_owner), shot(to_all);
+      }
+  }
+  return ready;
+}
+
+void Simulator::sum_packets() {
+  std::vector<double> ready;
+  for (SimulatedRank const& s : ranks_) ready.push_back(s.gemm_end);
+  ready = exchange(ready);
   for (int p = 0; p < count(); ++p) {
     SimulatedRank& s = rank(p);
-    s.end = s.summed = now + packets_us(problem(), r().shots, machine_);
+    s.end = s.summed = ready[p];
     draw(p, engine_track(s) + 1, SpanKind::kSum, s.gemm_end, s.end, 0, problem().m, -1);
   }
 }

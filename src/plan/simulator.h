@@ -40,6 +40,7 @@ class Simulator {
   void prepare_gather(int p);
   void prepare_ring(int p);
   void prepare_sums(int p);
+  void prepare_packets();
   void prepare_relay(int p);
   void add_shard(int engine, int from, int to, Shards const& shards, int64_t row_bytes, bool result);
   void begin_gemm(int p, double at);
@@ -60,7 +61,8 @@ class Simulator {
   void partial(int owner, int band, double now);
   void sum(int p, int band, double now);
   void summed(int p, double now);
-  void packets(double now);
+  void sum_packets();
+  std::vector<double> exchange(std::vector<double> ready);
   void gathered_sums(SimulatedRank& s, double now);
   void finish();
   void describe();
@@ -78,8 +80,7 @@ class Simulator {
   uint64_t events_made_ = 0;
   Simulation out_;
   double element_ = 2;
-  int ended_ = 0;          // GEMMs
-  double multiplied_ = 0;  // when the last of them did
+  int multiplied_ = 0;  // ranks whose GEMM has ended, of calls by packets
 };
 
 }  // namespace flux

@@ -4,7 +4,8 @@
 //
 // A tag holds the number of the call, which all ranks count alike, so what an older call left is never taken for this
 // one's. Calls use two halves of the packets in turn. That is all the flow control there is: a rank that has all
-// packets of call c + 1 knows that every peer has read those of call c, since each sends the later ones behind that.
+// packets of call c + 1 has heard from every peer, directly or through the owner of a sum, that it has read those of
+// call c, since each sends the later ones behind that.
 #include "tile/place.h"
 
 namespace flux {
@@ -65,29 +66,33 @@ FLUX_HD inline bool await_packet(Packet const* from, Packet& packet, Word tag, W
   return packet.tag == tag || await_seen(look, tag, watch, what, peer, row);
 }
 
-/// Where the packets of one call lie in the half of a rank: partial sums by source, behind them, of two shots, the
-/// summed rows.
+/// Where the packets of one call lie in the half of a rank: partial sums by source, behind them rows that are whole,
+/// behind those, if need be, a greeting of each rank.
 struct PacketLayout {
-  Shards owners;           ///< of rows; in one shot one, everybody
-  int ranks = 1;           ///< that send partial sums
+  Shards owners;  ///< of rows; one owner: everybody
+  int ranks = 1;
   int64_t row_packets = 0;
+  bool partials = true;  ///< each rank sends its partial sums of a row to the owner
+  bool rows = false;     ///< the owner of a row sends it, summed or as it is, to all
 
-  /// Partials go to the owner of a row alone, who sends the sum to all.
-  FLUX_HD constexpr bool two_shots() const { return owners.ranks > 1; }
   /// `row` counts the rows that the receiver adds up.
   FLUX_HD constexpr int64_t partial(int source, int64_t row) const {
     return (source * owners.largest() + row) * row_packets;
   }
-  FLUX_HD constexpr int64_t result(int64_t row) const { return partial(ranks, row); }
-  FLUX_HD constexpr int64_t size() const { return two_shots() ? result(owners.total) : result(0); }
-  /// The rows that `rank` adds up.
+  FLUX_HD constexpr int64_t whole(int64_t row) const { return partial(partials ? ranks : 0, row); }
+  /// With fewer rows than ranks some would hear nothing of others, and could be any number of calls ahead of them. An
+  /// all-reduce hears from the owners, who have heard from all.
+  FLUX_HD constexpr bool greets() const { return owners.total < owners.ranks && !(partials && rows); }
+  FLUX_HD constexpr int64_t greeting(int source) const { return whole(rows ? owners.total : 0) + source; }
+  FLUX_HD constexpr int64_t size() const { return greeting(greets() ? ranks : 0); }
   FLUX_HD constexpr Rows rows_of(int rank) const {
-    return two_shots() ? Rows{owners.begin(rank), owners.size(rank)} : Rows{0, owners.total};
+    return owners.ranks > 1 ? Rows{owners.begin(rank), owners.size(rank)} : Rows{0, owners.total};
   }
   /// Whether `rank` waits for the packet at `at`. The others of its half are free to be cleared.
   FLUX_HD constexpr bool awaited(int rank, int64_t at) const {
     if (at >= size()) return false;
-    int64_t const row = quotient(at, row_packets), slots = ranks * owners.largest();
+    if (at >= greeting(0)) return at != greeting(rank);
+    int64_t const row = quotient(at, row_packets), slots = partials ? ranks * owners.largest() : 0;
     if (row >= slots) return owners.owner(row - slots) != rank;
     int64_t const source = quotient(row, owners.largest());
     return source != rank && row - source * owners.largest() < rows_of(rank).count;

@@ -6,7 +6,7 @@
 
 #include "flux/op.h"
 #include "gpu/world.h"
-#include "kernel/packet_sum.h"
+#include "kernel/packets.h"
 
 namespace flux::test {
 namespace {
@@ -120,7 +120,7 @@ class PacketKernel : public OnHopper {
   void SetUp() override {
     OnHopper::SetUp();
     if (IsSkipped()) return;
-    prepare_packet_sum();
+    prepare_packets();
     for (int r = 0; r < kRanks; ++r) {
       Rank& k = ranks_[r].emplace();
       for (size_t i = 0; i < k.own.host.size(); ++i) k.own.host[i] = static_cast<float>(1 + r + static_cast<int>(i % 50));
@@ -133,15 +133,15 @@ class PacketKernel : public OnHopper {
   void sum(int64_t m) {
     for (int r = 0; r < kRanks; ++r) {
       Rank& k = *ranks_[r];
-      PacketSum s;
+      PacketExchange s;
       s.layout = {{m, 1, 1}, kRanks, packets_of(kColumns * 2)};
       for (int p = 0; p < kRanks; ++p) {
         s.packets.base[p] = ranks_[p]->packets.as<Packet>(), s.watch.abort.base[p] = ranks_[p]->words.as<Word>();
       }
       s.half = kHalf, s.calls = k.calls.as<Word>(), s.digest = 0x35;
       s.watch.record = k.record.as<Record>(), s.watch.rank = r, s.watch.ranks = kRanks, s.watch.limit_ns = 2'000'000'000;
-      s.own = k.own.bytes.as(), s.out = k.y.tensor(), s.out.rows = m;
-      sum_packets(s, 8, k.stream);
+      s.own = k.own.bytes.as(), s.own_stride = kColumns, s.out = k.y.tensor(), s.out.rows = m;
+      exchange_packets(s, 8, k.stream);
     }
     for (auto& r : ranks_) r->stream.settle();
   }

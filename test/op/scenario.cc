@@ -259,10 +259,10 @@ std::vector<Scenario> all_scenarios() {
       list.push_back(s);
     };
     for (auto line :
-         {"", "transport=pull", "transport=remote", "path=ring", "comm_rows=5", "transport=pull comm_rows=7 k_slices=2",
+         {"", "comm_rows=shard", "transport=pull", "transport=remote", "path=ring", "comm_rows=5", "transport=pull comm_rows=7 k_slices=2",
           "path=ring comm_rows=4 k_slices=3", "fused=no", "order=naive", "workers=1 tile=64x64", "buffers=1"})
       add(Op::kAllGatherGemm, line);
-    for (auto line : {"", "route=stage", "route=sum", "route=ring", "fused=no", "order=naive", "slots=fp32",
+    for (auto line : {"", "route=push", "route=stage", "route=sum", "route=ring", "fused=no", "order=naive", "slots=fp32",
                       "workers=1 tile=64x64", "buffers=1"})
       add(Op::kGemmReduceScatter, line);
     for (auto line : {"", "route=push shots=one", "route=push", "route=stage", "route=ring", "route=sum", "fused=no"})
@@ -286,7 +286,7 @@ std::vector<Scenario> all_scenarios() {
   for (int slow = 0; slow < 3; ++slow) {
     Scenario s;
     s.n = 40, s.k = 24, s.ranks = 3, s.slow = slow, s.calls = 12;
-    for (auto line : {"", "transport=pull", "transport=remote", "path=ring", "buffers=1"}) {
+    for (auto line : {"", "comm_rows=shard", "transport=pull", "transport=remote", "path=ring", "buffers=1"}) {
       s.plan = plan(line);
       add_both(s);
     }

@@ -14,46 +14,55 @@ static_assert(tag_of(0, 0) != 0 && tag_of(kTaggedCalls, 0) != 0);
 static_assert(tag_of(5, 7) == tag_of(5 + kTaggedCalls, 7), "so old packets are cleared");
 static_assert(tag_of(5, 7) != tag_of(6, 7) && tag_of(5, 7) != tag_of(5, 9));
 
-struct Calls {
-  int64_t m;
-  int ranks;
-  bool two_shots;
-  PacketLayout layout() const { return {{m, two_shots ? ranks : 1, 1}, ranks, 3}; }
-};
-std::vector<Calls> all_calls() {
-  std::vector<Calls> list;
-  for (int64_t m : {1, 2, 3, 7, 8, 17, 64, 65})
-    for (int ranks : {1, 2, 3, 8, 16})
-      for (bool two_shots : {false, true}) list.push_back({m, ranks, two_shots && ranks > 1});
-  return list;
+/// GEMM+AR in one shot and two, GEMM+RS, AG+GEMM.
+enum class Pattern { kOneShot, kTwoShots, kScatter, kGather };
+
+PacketLayout layout_of(Pattern pattern, int64_t m, int ranks) {
+  PacketLayout layout{{m, pattern == Pattern::kOneShot ? 1 : ranks, 1}, ranks, 3};
+  layout.partials = pattern != Pattern::kGather;
+  layout.rows = pattern == Pattern::kTwoShots || pattern == Pattern::kGather;
+  return layout;
 }
 
 // What every rank sends is what its peers await: each once, within the half, and nothing else.
 TEST(PacketLayout, WhatIsSentIsAwaited) {
-  for (Calls const& c : all_calls()) {
-    PacketLayout const layout = c.layout();
-    std::vector<std::set<int64_t>> sent(c.ranks);
-    size_t count = 0;
-    auto send = [&](int to, int64_t at) {
-      for (int64_t i = 0; i < layout.row_packets; ++i, ++count) sent[to].insert(at + i);
-    };
-    for (int from = 0; from < c.ranks; ++from)
-      for (int to = 0; to < c.ranks; ++to) {
-        if (to == from) continue;
-        Rows const rows = layout.rows_of(to);
-        for (int64_t local = 0; local < rows.count; ++local) send(to, layout.partial(from, local));
-        Rows const sums = layout.rows_of(from);
-        for (int64_t row = sums.first; c.two_shots && row < sums.end(); ++row) send(to, layout.result(row));
+  for (Pattern pattern : {Pattern::kOneShot, Pattern::kTwoShots, Pattern::kScatter, Pattern::kGather})
+    for (int64_t m : {1, 2, 3, 7, 8, 17, 64, 65})
+      for (int ranks : {2, 3, 8, 16}) {
+        PacketLayout const layout = layout_of(pattern, m, ranks);
+        std::vector<std::set<int64_t>> sent(ranks);
+        size_t count = 0, different = 0;
+        auto send = [&](int to, int64_t at) {
+          for (int64_t i = 0; i < layout.row_packets; ++i, ++count) sent[to].insert(at + i);
+        };
+        for (int from = 0; from < ranks; ++from)
+          for (int to = 0; to < ranks; ++to) {
+            if (to == from) continue;
+            Rows const to_sum = layout.rows_of(to), own = layout.rows_of(from);
+            for (int64_t local = 0; layout.partials && local < to_sum.count; ++local)
+              send(to, layout.partial(from, local));
+            for (int64_t row = own.first; layout.rows && row < own.end(); ++row) send(to, layout.whole(row));
+            if (layout.greets()) sent[to].insert(layout.greeting(from)), ++count;
+          }
+        // Whoever has all packets of a call has heard, directly or through an owner, from all.
+        for (int to = 0; to < ranks && !(layout.partials && layout.rows); ++to) {
+          std::set<int> heard{to};
+          for (int from = 0; from < ranks; ++from) {
+            bool const partial = layout.partials && layout.rows_of(to).count > 0;
+            bool const row = layout.rows && layout.rows_of(from).count > 0;
+            if (partial || row || layout.greets()) heard.insert(from);
+          }
+          ASSERT_EQ(heard.size(), static_cast<size_t>(ranks)) << m << " rows, rank " << to;
+        }
+        for (int r = 0; r < ranks; ++r) {
+          different += sent[r].size();
+          for (int64_t at = 0; at < layout.size() + 100; ++at)
+            ASSERT_EQ(layout.awaited(r, at), sent[r].contains(at))
+                << m << " rows, " << ranks << " ranks, pattern " << static_cast<int>(pattern) << ", rank " << r
+                << ", at " << at;
+        }
+        EXPECT_EQ(different, count) << "two packets in one place";
       }
-    size_t different = 0;
-    for (int r = 0; r < c.ranks; ++r) {
-      different += sent[r].size();
-      for (int64_t at = 0; at < layout.size() + 100; ++at)
-        ASSERT_EQ(layout.awaited(r, at), sent[r].contains(at))
-            << c.m << " rows, " << c.ranks << " ranks, two shots " << c.two_shots << ", rank " << r << ", at " << at;
-    }
-    EXPECT_EQ(different, count) << "two packets in one place";
-  }
 }
 
 class Arriving : public testing::Test {

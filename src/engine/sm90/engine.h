@@ -20,6 +20,7 @@ class Engine {
       : shared_(shared),
         watch_(watch),
         stamps_(operands.stamps),
+        rows_to_come_(operands.rows_to_come),
         loader_(operands, shared),
         maths_(operands, shared),
         storer_(operands, shared) {}
@@ -36,13 +37,10 @@ class Engine {
     shared_.init();
     if (threadIdx.x >= kMaths) {
       if constexpr (S::kGroups == 2) cutlass::arch::warpgroup_reg_dealloc<S::config.registers_beside()>();
-      if (threadIdx.x == kMaths) loader_.prepare(), ptx::let_next_grid_begin();
+      if (threadIdx.x == kMaths) loader_.prepare();
       auto const walk = start();
       meet();
-      if (threadIdx.x == kMaths) {
-        ptx::await_grid_before();  // and with the loader all that use what it loads
-        load(walk);
-      }
+      if (threadIdx.x == kMaths) load(walk);
       __syncwarp();
       part();  // the others touch no other block: they part before they begin
       if (storer_.takes_part(threadIdx.x - kMaths - 32)) {
@@ -50,10 +48,7 @@ class Engine {
         storer_.settle();
       }
       if (threadIdx.x == kMaths + 64) announce(walk);
-      if (threadIdx.x >= kMaths + 96) {
-        ptx::await_grid_before();
-        wait(walk);
-      }
+      if (threadIdx.x >= kMaths + 96) wait(walk);
       __syncwarp();
     } else {
       if constexpr (S::kGroups == 2) cutlass::arch::warpgroup_reg_alloc<S::config.registers_of_maths()>();
@@ -96,6 +91,11 @@ class Engine {
 
   /// Where the rows may be late the weights are asked for first, as far as stages are free.
   __device__ void load(Place from, Tile tile, Rows k) {
+    if (rows_to_come_) {  // of the kernel before, which this one began beside
+      loader_.ahead(tile, k);
+      ptx::await_grid_before();
+      rows_to_come_ = false;
+    }
     if (watch_) {
       loader_.ahead(tile, k);
       shared_.admitted.await(++loaded_);
@@ -129,6 +129,7 @@ class Engine {
   Shared<S>& shared_;
   Watch const* watch_;  // of a gate that waits, otherwise null
   Stamps const& stamps_;
+  bool rows_to_come_;  // by the loader
   Loader<S> loader_;
   Maths<S> maths_;
   Storer<S> storer_;

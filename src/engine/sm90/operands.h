@@ -36,6 +36,7 @@ struct Operands {
   int columns;               // of c
   int a_rows;                // of one copy, from which blocks that share rows load their part
   int up;                    // gated: the first up column of the weight
+  bool rows_to_come;         // the kernel before it in the stream still writes A
   Epilogue epilogue;
   Stamps stamps;  // where a timeline is asked for
 };

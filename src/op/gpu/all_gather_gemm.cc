@@ -6,6 +6,7 @@
 #include "op/gather.h"
 #include "op/gpu/channel.h"
 #include "op/gpu/over_nccl.h"
+#include "op/gpu/packets.h"
 #include "op/gpu/recording.h"
 #include "op/gpu/tiles.h"
 #include "op/operators.h"
@@ -21,7 +22,8 @@ class GpuGather final : public GatherOperator {
       : GatherOperator(team, s),
         plan(p),
         channel(team, fmt::format("ag_gemm m<={} k={} {}", s.max_m, s.k, name(s.dtype)), words_of(s, team.size(), p),
-                s.max_m * s.k * size_of(s.dtype), p, std::move(shared)) {
+                s.max_m * s.k * size_of(s.dtype), p, std::move(shared), GpuPackets::need(team, use(s), p)),
+        packets(team, use(s), p, channel.buffers()) {
     require(s.k % 8 == 0, "k is {}; on GPUs it is a multiple of 8", s.k);
     require(p.path == Path::kDirect || p.transport == Transport::kPush,
             "path=ring on GPUs is a push to the right neighbour; use transport=push");
@@ -31,6 +33,7 @@ class GpuGather final : public GatherOperator {
   }
   ~GpuGather() override { channel.drain(); }
 
+  static GpuPackets::Use use(AllGatherGemm::Shape const& s) { return {Op::kAllGatherGemm, s.max_m, s.k, s.dtype}; }
   static int64_t words_of(AllGatherGemm::Shape const& s, int ranks, Plan const& p) {
     return most_arrival_words(s.max_m, s.k, ranks, kSliceUnit, smallest(p)) + ranks;
   }
@@ -47,12 +50,14 @@ class GpuGather final : public GatherOperator {
     p.k_slices = std::max(p.k_slices, kSlicesOfOneTile);
     return p;
   }
+  void by_packets(int64_t m, Tensor const& x, std::span<Linear const> linears, Tensor const& gathered, Stream stream);
   std::vector<Transfer> others(Gather const& gather, Way const& way) const;
   sm90::Launch arranged(Linear const& linear, Tiles const& tiles, Way const& way) const;
   sm90::Launch launch_of(Linear const& linear, Tiles const& tiles, Way const& way, Tensor const& x) const;
 
   Plan plan;
   GpuChannel channel;
+  GpuPackets packets;
   std::unique_ptr<GpuRecording> recording;
 };
 
@@ -122,6 +127,30 @@ std::vector<Transfer> GpuGather::others(Gather const& gather, Way const& way) co
   return list;
 }
 
+// The rows are gathered first, by a kernel beside which the first GEMM begins: its weights are on their way meanwhile.
+void GpuGather::by_packets(int64_t m, Tensor const& x, std::span<Linear const> linears, Tensor const& gathered,
+                           Stream stream) {
+  Tensor const rows = gathered ? packed(gathered) : packets.rows(m);
+  std::vector<sm90::Launch> gemms;
+  for (Linear const& l : linears) {
+    int64_t const n = l.layout == WeightLayout::kOutIn ? l.weight.rows : l.weight.columns;
+    gemms.push_back(packets.gemm(packets.tiles(m, n, shape.k, l.layout, l.gated), rows, l));
+    gemms.back().rows_to_come = gemms.size() == 1 && !recording;
+    if (recording) recording->reserve(gemms.back());
+  }
+  if (recording) recording->begin(channel, stream);
+  Call const call = channel.enter(fmt::format("m={}", m), stream);
+  if (recording) recording->begin_part(SpanKind::kCopy, stream);
+  packets.exchange(call, m, x, rows, {}, stream);
+  if (recording) recording->end_part(stream);
+  for (sm90::Launch& gemm : gemms) {
+    if (recording) gemm.stamps = recording->stamps(gemm);
+    sm90::launch(gemm, stream);
+  }
+  channel.leave(stream);
+  if (recording) recording->close(channel, stream);
+}
+
 /// Whether no tile of this height holds rows of ours and of others.
 bool apart(Shards const& shards, int rank, int tile_m) {
   int64_t const begin = shards.begin(rank), end = shards.begin(rank + 1);
@@ -131,6 +160,8 @@ bool apart(Shards const& shards, int rank, int tile_m) {
 void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears, Tensor const& gathered,
                     Stream stream) {
   require_on_gpu("x", x), require_on_gpu("the gathered output", gathered);
+  for (Linear const& l : linears) require_on_gpu(l);
+  if (packets.shots(m) != PacketShots::kNone) return by_packets(m, x, linears, gathered, stream);
   Plan now = plan;
   now.comm_rows =
       rows_at_once(plan, Carried::kRows, m, team.size(), shape.k * size_of(shape.dtype), team.gpu()->across_pcie());
@@ -143,7 +174,6 @@ void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears,
   if (plan.transport != Transport::kRemote)
     copying = blocks_to_copy(plan, Carried::kRows, piece_bytes, plan.path == Path::kRing, *team.gpu());
   for (Linear const& l : linears) {
-    require_on_gpu(l);
     bool const out_in = l.layout == WeightLayout::kOutIn;
     int64_t const n = out_in ? l.weight.rows : l.weight.columns;
     tiles.push_back(choose_tiles(plan, to_tile, n, shape.k, l.layout, l.gated,
@@ -239,7 +269,8 @@ std::unique_ptr<GatherOperator> gpu_ag_gemm(Team& team, AllGatherGemm::Shape con
 
 MemoryNeed gpu_ag_gemm_memory(Team& team, AllGatherGemm::Shape const& s, Plan const& plan) {
   if (team.gpu()->nccl()) return nccl_ag_gemm_memory(s);
-  return memory_need(GpuGather::words_of(s, team.size(), plan), s.max_m * s.k * size_of(s.dtype), plan);
+  return memory_need(GpuGather::words_of(s, team.size(), plan), s.max_m * s.k * size_of(s.dtype), plan,
+                     GpuPackets::need(team, GpuGather::use(s), plan));
 }
 
 }  // namespace flux

@@ -5,8 +5,8 @@
 namespace flux {
 
 GpuChannel::GpuChannel(Team& team, std::string_view description, int64_t words, int64_t data_bytes, Plan const& plan,
-                       std::shared_ptr<Buffers> shared, int64_t scratch_bytes)
-    : Channel(team, description, words, data_bytes, plan, std::move(shared), scratch_bytes),
+                       std::shared_ptr<Buffers> shared, Buffers::Extra const& extra)
+    : Channel(team, description, words, data_bytes, plan, std::move(shared), extra),
       copies_(!team.gpu()->shared()) {
   prepare_calls(), prepare_copies_by_blocks();
   counts_ = team.gpu()->allocate(2 * kCopyCounts * sizeof(Word));

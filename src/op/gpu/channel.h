@@ -12,11 +12,11 @@ namespace flux {
 class GpuChannel final : public Channel {
  public:
   GpuChannel(Team& team, std::string_view description, int64_t words, int64_t data_bytes, Plan const& plan,
-             std::shared_ptr<Buffers> shared = nullptr, int64_t scratch_bytes = 0);
+             std::shared_ptr<Buffers> shared = nullptr, Buffers::Extra const& extra = {});
 
   /// Throws as Team::check, and Error{kInvalid} for a stream that ranks of one GPU would share.
   Call begin(std::string_view sizes, Stream stream);
-  /// Of a call that uses neither words nor data of the channel: nothing is enqueued.
+  /// Of a call by packets, which uses neither words nor data of the channel: nothing is enqueued.
   Call enter(std::string_view sizes, Stream stream);
   void leave(Stream stream) { buffers().under_way->leave(stream); }
   CallWords words_of(Call const& call) const { return {credits(call), begun(call), call.digest, call.watch}; }

@@ -6,93 +6,78 @@
 
 namespace flux {
 
-PacketShots GpuPackets::shots(Team& team, int64_t row_bytes, Plan const& plan, int64_t m) {
+PacketShots GpuPackets::shots(Team& team, Use const& use, Plan const& plan, int64_t m) {
   Gpu const& gpu = *team.gpu();
-  int const ranks = team.size();
-  if (m == 0 || row_bytes == 0) return PacketShots::kNone;
-  PacketShots const shots = packet_shots(plan, m, row_bytes, ranks, gpu.across_pcie());
-  // A mirror gets the sums that it sends; without rows of its own it sends none.
-  bool const none_sent = gpu.mirrored() && Shards{m, ranks, 1}.size(team.rank()) == 0;
-  return none_sent && shots == PacketShots::kTwo ? PacketShots::kOne : shots;
+  if (m == 0 || use.columns == 0) return PacketShots::kNone;
+  Reach const reach = gpu.across_pcie() ? Reach::kPcie : gpu.shared() || gpu.mirrored() ? Reach::kMemory : Reach::kNvlink;
+  PacketShots const shots = packet_shots(plan, use.op, m, use.row_bytes(), team.size(), reach);
+  // A mirror gets what it sends; without rows of its own that is nothing.
+  bool const none_sent = gpu.mirrored() && Shards{m, team.size(), 1}.size(team.rank()) == 0;
+  if (!none_sent || shots == PacketShots::kNone) return shots;
+  return use.op == Op::kGemmAllReduce ? PacketShots::kOne : PacketShots::kNone;
 }
 
-PacketLayout GpuPackets::layout(int64_t m, int ranks, int64_t row_bytes, PacketShots shots) {
-  return {{m, shots == PacketShots::kTwo ? ranks : 1, 1}, ranks, packets_of(row_bytes)};
+PacketLayout GpuPackets::layout(Team& team, Use const& use, int64_t m, PacketShots shots) {
+  PacketLayout l{{m, team.size(), 1}, team.size(), packets_of(use.row_bytes())};
+  l.partials = use.op != Op::kAllGatherGemm;
+  l.rows = use.op == Op::kAllGatherGemm || (use.op == Op::kGemmAllReduce && shots == PacketShots::kTwo);
+  if (l.partials && use.op == Op::kGemmAllReduce && !l.rows) l.owners.ranks = 1;
+  return l;
 }
 
-GpuPackets::Most GpuPackets::most(Team& team, GemmAllReduce::Shape const& s, Plan const& plan) {
-  int64_t const row_bytes = s.n * size_of(s.dtype);
-  Most most;
-  for (int64_t m = 1; m <= s.max_m; ++m) {
-    PacketShots const shots = GpuPackets::shots(team, row_bytes, plan, m);
-    if (shots == PacketShots::kNone) break;  // nor any higher one
-    most = {m, std::max(most.packets, layout(m, team.size(), row_bytes, shots).size())};
+Buffers::Extra GpuPackets::need(Team& team, Use const& use, Plan const& plan) {
+  Buffers::Extra most;
+  for (int64_t m = 1; m <= use.max_m; ++m) {
+    PacketShots const shots = GpuPackets::shots(team, use, plan, m);
+    if (shots == PacketShots::kNone && packet_shots(plan, use.op, m, use.row_bytes(), team.size(), Reach::kNvlink) ==
+                                           PacketShots::kNone)
+      break;  // nor any higher one
+    int64_t const half = shots == PacketShots::kNone ? 0 : layout(team, use, m, shots).size();
+    most.packet_bytes = std::max(most.packet_bytes, 2 * half * int64_t{sizeof(Packet)});
+    if (half > 0) most.scratch_bytes = m * use.row_bytes();
   }
   return most;
 }
 
-int64_t GpuPackets::bytes(Team& team, GemmAllReduce::Shape const& s, Plan const& plan) {
-  Most const most = GpuPackets::most(team, s, plan);
-  return 2 * most.packets * int64_t{sizeof(Packet)} + most.rows * s.n * size_of(s.dtype);
+GpuPackets::GpuPackets(Team& team, Use const& use, Plan const& plan, Buffers const& buffers)
+    : team_(team), use_(use), plan_(plan), buffers_(buffers) {
+  prepare_packets();
 }
 
-GpuPackets::GpuPackets(Team& team, GemmAllReduce::Shape const& s, Plan const& plan)
-    : team_(team), n_(s.n), k_(s.k), dtype_(s.dtype), plan_(plan), most_(most(team, s, plan)) {
-  if (most_.rows == 0) return;
-  packets_ = team.allocate(2 * most_.packets * int64_t{sizeof(Packet)}, Use::kPackets);
-  partials_ = team.gpu()->allocate(most_.rows * n_ * size_of(dtype_));
-  calls_ = team.gpu()->allocate(2 * sizeof(Word));
-  prepare_packet_sum();
-}
-
-Tiles GpuPackets::tiles(int64_t m, WeightLayout layout) const {
-  // All ranks' parts of k differ by little, and no word counts tiles: each chooses for itself.
-  int64_t const k = k_ > 0 ? (k_ + team_.size() - 1) / team_.size() : 4096;
+Tiles GpuPackets::tiles(int64_t m, int64_t n, int64_t k, WeightLayout layout, bool gated) const {
   Gpu const& gpu = *team_.gpu();
-  int const most = plan_.spare > 0 ? gemm_blocks(plan_, gpu) : gpu.most_processors();
-  return choose_tiles(plan_, {m}, n_, k, layout, false, most);
+  int const processors = plan_.spare > 0 ? gemm_processors(plan_, gpu, 1) : gpu.most_processors();
+  return choose_tiles(plan_, {m}, n, k, layout, gated, processors);
 }
 
-sm90::Launch GpuPackets::gemm(Tiles const& tiles, int64_t m, Tensor const& x, Tensor const& weight,
-                              WeightLayout layout) const {
+sm90::Launch GpuPackets::gemm(Tiles const& tiles, Tensor const& rows, Linear const& linear) const {
   Gpu const& gpu = *team_.gpu();
-  int const rank = team_.rank(), tile_m = tiles.config().tile_m();
+  int const rank = team_.rank();
   sm90::Launch l;
   l.config = tiles.row;
-  // Nothing runs beside it. What waits in kernels of other ranks on this GPU has its own processors.
+  // No copies run beside it. What waits in kernels of other ranks on this GPU has processors of its own.
   l.blocks = gpu.mirrored() && plan_.spare == 0 ? 0 : gemm_blocks(plan_, gpu);
-  l.a.base[rank] = x.data, l.a_stride = packed(x).stride;
-  l.weight = weight, l.layout = layout;
-  l.c.base[rank] = partials_.get(), l.c_stride = n_, l.store = plan_.store;
-  l.order = arrange(Order::kNaive, Tiling::kAcross, {m, 1, 1}, tile_m, sm90::tiles_n(tiles.config(), n_), tiles.band, 0);
-  l.gate = Open{rank, l.k()}, l.route = Keep{rank, m};
-  l.dependent = true;
+  l.a.base[rank] = rows.data, l.a_stride = packed(rows).stride;
+  l.weight = linear.weight, l.layout = linear.layout, l.bias = linear.bias;
+  l.activation = linear.activation, l.gated = linear.gated;
+  l.c.base[rank] = linear.out.data, l.c_stride = packed(linear.out).stride, l.store = plan_.store;
+  l.order = arrange(Order::kNaive, Tiling::kAcross, {rows.rows, 1, 1}, tiles.config().tile_m(),
+                    sm90::tiles_n(tiles.config(), l.n()), tiles.band, 0);
+  l.gate = Open{rank, l.k()}, l.route = Keep{rank, rows.rows};
   return l;
 }
 
-void GpuPackets::run(Call const& call, Tiles const& tiles, int64_t m, Tensor const& x, Tensor const& weight,
-                     WeightLayout layout, Tensor const& out, SumEpilogue const& epilogue, GpuRecording* recording,
-                     Stream stream) {
-  sm90::Launch l = gemm(tiles, m, x, weight, layout);
-  if (recording) l.stamps = recording->stamps(l);
-  sm90::launch(l, stream);
-  if (recording) recording->begin_part(SpanKind::kSum, stream);
-  sum(call, out, epilogue, stream);
-  if (recording) recording->end_part(stream);
-}
-
-void GpuPackets::sum(Call const& call, Tensor const& out, SumEpilogue const& epilogue, Stream stream) {
+void GpuPackets::exchange(Call const& call, int64_t m, Tensor const& own, Tensor const& out,
+                          SumEpilogue const& epilogue, Stream stream) const {
   Gpu const& gpu = *team_.gpu();
-  int64_t const row_bytes = n_ * size_of(dtype_);
-  PacketSum s{GpuPartialSums::summed(gpu, out, epilogue)};
-  s.layout = layout(out.rows, team_.size(), row_bytes, shots(out.rows));
-  s.packets = packets_->view<Packet>(0), s.half = most_.packets;
-  s.calls = reinterpret_cast<Word*>(calls_.get());
-  s.digest = call.digest, s.watch = call.watch;
-  s.own = partials_.get(), s.mirrored = gpu.mirrored();
+  PacketExchange e{GpuPartialSums::summed(gpu, out, epilogue)};
+  e.layout = layout(team_, use_, m, shots(m));
+  e.packets = buffers_.packets(), e.half = buffers_.packets_of_half(), e.calls = buffers_.packet_calls();
+  e.digest = call.digest, e.watch = call.watch;
+  e.own = own.data, e.own_stride = packed(own).stride, e.mirrored = gpu.mirrored();
   // They wait for packets, so all of them have to fit, and where others share the GPU leave room as GEMMs do.
   int const blocks = gpu.shared() ? gemm_blocks(plan_, gpu) : 2 * gpu.most_processors();
-  sum_packets(s, blocks, stream);
+  exchange_packets(e, blocks, stream);
 }
 
 }  // namespace flux

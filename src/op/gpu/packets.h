@@ -1,9 +1,10 @@
 #pragma once
-// GEMM+AR of few rows on GPUs: a GEMM whose results stay, and one kernel that exchanges and adds them up. Packets carry
-// their own words (src/tile/packet.h), so nothing begins or ends such a call.
+// Calls of few rows on GPUs: a GEMM and one kernel that exchanges rows or partial sums, before it (AG+GEMM) or behind
+// it (GEMM+RS, GEMM+AR). Packets carry their own words (src/tile/packet.h), so nothing begins or ends such a call.
 #include "flux/op.h"
-#include "kernel/packet_sum.h"
-#include "op/gpu/recording.h"
+#include "kernel/packets.h"
+#include "kernel/sm90.h"
+#include "op/channel.h"
 #include "op/gpu/tiles.h"
 #include "plan/pieces.h"
 
@@ -11,39 +12,39 @@ namespace flux {
 
 class GpuPackets {
  public:
-  /// Collective. For calls of up to `max_m` rows, as far as they go by packets.
-  GpuPackets(Team& team, GemmAllReduce::Shape const& shape, Plan const& plan);
-  /// What it allocates.
-  static int64_t bytes(Team& team, GemmAllReduce::Shape const& shape, Plan const& plan);
+  /// Of an operator: for calls of up to `max_m` rows, of which those travel that have `columns` columns.
+  struct Use {
+    Op op;
+    int64_t max_m, columns;
+    DType dtype;
+    int64_t row_bytes() const { return columns * size_of(dtype); }
+  };
+  /// What its calls by packets take of the operator's Buffers.
+  static Buffers::Extra need(Team& team, Use const& use, Plan const& plan);
+  GpuPackets(Team& team, Use const& use, Plan const& plan, Buffers const& buffers);
 
-  /// How the ranks sum a call of `m` rows; the same on every rank.
-  PacketShots shots(int64_t m) const { return shots(team_, n_ * size_of(dtype_), plan_, m); }
-  /// Throws Error{kUnsupported} for a tile that is not in the table: before a call begins.
-  Tiles tiles(int64_t m, WeightLayout layout) const;
+  /// Whether, and how, a call of `m` rows goes by packets; the same on every rank.
+  PacketShots shots(int64_t m) const { return shots(team_, use_, plan_, m); }
 
-  /// Enqueues all of a call. `recording`: keeps its times, or null. `tiles`: what tiles() gave for m.
-  void run(Call const& call, Tiles const& tiles, int64_t m, Tensor const& x, Tensor const& weight, WeightLayout layout,
-           Tensor const& out, SumEpilogue const& epilogue, GpuRecording* recording, Stream stream);
-  sm90::Launch gemm(Tiles const& tiles, int64_t m, Tensor const& x, Tensor const& weight, WeightLayout layout) const;
-  /// The second half alone: partial sums lie in partials().
-  void sum(Call const& call, Tensor const& out, SumEpilogue const& epilogue, Stream stream);
-  std::byte* partials() const { return partials_.get(); }  ///< [rows, n]
+  /// A tile for a GEMM of such a call. Throws Error{kUnsupported} for one that is not in the table.
+  Tiles tiles(int64_t m, int64_t n, int64_t k, WeightLayout layout, bool gated) const;
+  /// `linear` of `rows`.
+  sm90::Launch gemm(Tiles const& tiles, Tensor const& rows, Linear const& linear) const;
+
+  /// [m, columns]: where partial sums are stored, or rows gathered.
+  Tensor rows(int64_t m) const { return matrix(buffers_.scratch().get(), use_.dtype, m, use_.columns); }
+  /// Enqueues the exchange of a call of `m` rows: of rows(m), or of `own` rows into `out`.
+  void exchange(Call const& call, int64_t m, Tensor const& own, Tensor const& out, SumEpilogue const& epilogue,
+                Stream stream) const;
 
  private:
-  static PacketShots shots(Team& team, int64_t row_bytes, Plan const& plan, int64_t m);
-  static PacketLayout layout(int64_t m, int ranks, int64_t row_bytes, PacketShots shots);
-  struct Most {
-    int64_t rows = 0, packets = 0;  // of a call, of a half
-  };
-  static Most most(Team& team, GemmAllReduce::Shape const& shape, Plan const& plan);
+  static PacketShots shots(Team& team, Use const& use, Plan const& plan, int64_t m);
+  static PacketLayout layout(Team& team, Use const& use, int64_t m, PacketShots shots);
 
   Team& team_;
-  int64_t n_, k_;
-  DType dtype_;
+  Use use_;
   Plan plan_;
-  Most most_;
-  std::shared_ptr<SymmetricMemory> packets_;
-  std::shared_ptr<std::byte> partials_, calls_;
+  Buffers const& buffers_;
 };
 
 }  // namespace flux

@@ -14,21 +14,31 @@ namespace {
 class GpuReduceScatter : public SumOperator {
  public:
   /// As HostReduceScatter.
-  GpuReduceScatter(Team& team, GemmReduceScatter::Shape const& s, Plan const& p, std::string_view op,
-                   PartialSums::Way way, std::shared_ptr<Buffers> shared, int64_t more_words = 0,
-                   int64_t more_bytes = 0)
+  GpuReduceScatter(Team& team, GemmReduceScatter::Shape const& s, Plan const& p, Op op, PartialSums::Way way,
+                   std::shared_ptr<Buffers> shared, int64_t more_words = 0, int64_t more_bytes = 0)
       : SumOperator(team, s),
         way(way),
-        channel(team, fmt::format("{} m<={} n={} {}", op, s.max_m, s.n, name(s.dtype)),
+        channel(team, fmt::format("{} m<={} n={} {}", name(op), s.max_m, s.n, name(s.dtype)),
                 PartialSums::words(s.max_m, team.size(), p, way) + more_words,
                 PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.size(), p, way) + more_bytes, p, std::move(shared),
-                GpuPartialSums::scratch_bytes(s.max_m, s.n, s.dtype, way)),
-        partials(team, s.max_m, s.n, s.k, s.dtype, p, way, channel.buffers().scratch()) {}
+                extra(team, s, p, op, way)),
+        partials(team, s.max_m, s.n, s.k, s.dtype, p, way, channel.buffers().scratch()),
+        packets(team, use(s, op), p, channel.buffers()) {}
   ~GpuReduceScatter() override { channel.drain(); }
+
+  static GpuPackets::Use use(GemmReduceScatter::Shape const& s, Op op) { return {op, s.max_m, s.n, s.dtype}; }
+  static Buffers::Extra extra(Team& team, GemmReduceScatter::Shape const& s, Plan const& p, Op op,
+                              PartialSums::Way way) {
+    Buffers::Extra need = GpuPackets::need(team, use(s, op), p);
+    need.scratch_bytes = std::max(need.scratch_bytes, GpuPartialSums::scratch_bytes(s.max_m, s.n, s.dtype, way));
+    return need;
+  }
 
   void run(int64_t m, Tensor const& x, Tensor const& weight, WeightLayout layout, Tensor const& out,
            SumEpilogue const& epilogue, Stream stream) override {
     GpuPartialSums::require_operands(x, weight, out, epilogue);
+    if (packets.shots(m) != PacketShots::kNone) return by_packets(m, x, weight, layout, out, epilogue, stream);
+    refuse(m);
     Tiles const tiles = partials.tiles(m, layout);  // refuses before the call begins
     GpuRecording* const recording = partials.recording();
     if (recording) partials.reserve(tiles, m, weight, layout), recording->begin(channel, stream);
@@ -46,9 +56,32 @@ class GpuReduceScatter : public SumOperator {
     channel.finish(call, {}, stream);
   }
 
+  /// A call of `m` rows that does not go by packets.
+  virtual void refuse(int64_t /*m*/) const {}
+
   PartialSums::Way const way;
   GpuChannel channel;
   GpuPartialSums partials;
+  GpuPackets packets;
+
+ private:
+  void by_packets(int64_t m, Tensor const& x, Tensor const& weight, WeightLayout layout, Tensor const& out,
+                  SumEpilogue const& epilogue, Stream stream) {
+    Linear linear;
+    linear.weight = weight, linear.layout = layout, linear.out = packets.rows(m);
+    int64_t const k = layout == WeightLayout::kOutIn ? weight.columns : weight.rows;
+    sm90::Launch gemm = packets.gemm(packets.tiles(m, shape.n, k, layout, false), x, linear);
+    GpuRecording* const recording = partials.recording();
+    if (recording) recording->reserve(gemm), recording->begin(channel, stream);
+    Call const call = channel.enter(fmt::format("m={}", m), stream);
+    if (recording) gemm.stamps = recording->stamps(gemm);
+    sm90::launch(gemm, stream);
+    if (recording) recording->begin_part(SpanKind::kSum, stream);
+    packets.exchange(call, m, linear.out, out, epilogue, stream);
+    if (recording) recording->end_part(stream);
+    channel.leave(stream);
+    if (recording) recording->close(channel, stream);
+  }
 };
 
 class GpuAllReduce final : public GpuReduceScatter {
@@ -56,28 +89,16 @@ class GpuAllReduce final : public GpuReduceScatter {
   // The summed rows, and a word an owner, lie behind the partials.
   GpuAllReduce(Team& team, GemmAllReduce::Shape const& s, Plan const& p, PartialSums::Way way,
                std::shared_ptr<Buffers> shared)
-      : GpuReduceScatter(team, s, p, "gemm_ar", way, std::move(shared), team.size(), s.max_m * s.n * size_of(s.dtype)),
+      : GpuReduceScatter(team, s, p, Op::kGemmAllReduce, way, std::move(shared), team.size(),
+                         s.max_m * s.n * size_of(s.dtype)),
         result_words(PartialSums::words(s.max_m, team.size(), p, way)),
-        result_bytes(PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.size(), p, way)),
-        packets(team, s, p) {}
-
-  void run(int64_t m, Tensor const& x, Tensor const& weight, WeightLayout layout, Tensor const& out,
-           SumEpilogue const& epilogue, Stream stream) override {
-    require(way == PartialSums::Way::kBroadcast || !team.gpu()->mirrored() || packets.shots(m) != PacketShots::kNone,
-            "shots=two has no mirror where rows are too many for packets: nobody replays the sums; use shots=one");
-    if (packets.shots(m) == PacketShots::kNone)
-      return GpuReduceScatter::run(m, x, weight, layout, out, epilogue, stream);
-    GpuPartialSums::require_operands(x, weight, out, epilogue);
-    Tiles const tiles = packets.tiles(m, layout);  // refuses before the call begins
-    GpuRecording* const recording = partials.recording();
-    if (recording) recording->reserve(packets.gemm(tiles, m, x, weight, layout)), recording->begin(channel, stream);
-    Call const call = channel.enter(fmt::format("m={}", m), stream);
-    packets.run(call, tiles, m, x, weight, layout, out, epilogue, recording, stream);
-    channel.leave(stream);
-    if (recording) recording->close(channel, stream);
-  }
+        result_bytes(PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.size(), p, way)) {}
 
  private:
+  void refuse(int64_t /*m*/) const override {
+    require(way == PartialSums::Way::kBroadcast || !team.gpu()->mirrored(),
+            "shots=two has no mirror where rows are too many for packets: nobody replays the sums; use shots=one");
+  }
   void multiply_and_sum(Call const& call, Tiles const& tiles, int64_t m, Tensor const& x, Tensor const& weight,
                         WeightLayout layout, Tensor const& out, SumEpilogue const& epilogue, Stream stream) override {
     if (way == PartialSums::Way::kBroadcast)
@@ -121,16 +142,15 @@ class GpuAllReduce final : public GpuReduceScatter {
   }
 
   int64_t result_words, result_bytes;  // where the summed rows begin
-  GpuPackets packets;
 };
 
-MemoryNeed memory_of(Team& team, GemmReduceScatter::Shape const& s, Plan const& p, PartialSums::Way way,
+MemoryNeed memory_of(Team& team, GemmReduceScatter::Shape const& s, Plan const& p, Op op, PartialSums::Way way,
                      int64_t more_words, int64_t more_bytes) {
   int64_t const words = PartialSums::words(s.max_m, team.size(), p, way);
   int64_t const own = (way == PartialSums::Way::kStage ? 1 + team.size() : 1) * words * int64_t{sizeof(Word)};
   return memory_need(words + more_words,
                      PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.size(), p, way) + more_bytes, p,
-                     GpuPartialSums::scratch_bytes(s.max_m, s.n, s.dtype, way), own);
+                     GpuReduceScatter::extra(team, s, p, op, way), own);
 }
 
 PartialSums::Way way_of(Team& team, Plan const& plan) { return PartialSums::way_of(with_route(plan, *team.gpu())); }
@@ -145,7 +165,7 @@ PartialSums::Way way_of_all(Team& team, Plan plan) {
 std::unique_ptr<SumOperator> gpu_gemm_rs(Team& team, GemmReduceScatter::Shape const& shape, Plan const& plan,
                                          std::shared_ptr<Buffers> shared) {
   if (team.gpu()->nccl()) return nccl_sums(team, shape, plan, false);
-  return std::make_unique<GpuReduceScatter>(team, shape, plan, "gemm_rs", way_of(team, plan), std::move(shared));
+  return std::make_unique<GpuReduceScatter>(team, shape, plan, Op::kGemmReduceScatter, way_of(team, plan), std::move(shared));
 }
 std::unique_ptr<SumOperator> gpu_gemm_ar(Team& team, GemmAllReduce::Shape const& shape, Plan const& plan,
                                          std::shared_ptr<Buffers> shared) {
@@ -155,13 +175,12 @@ std::unique_ptr<SumOperator> gpu_gemm_ar(Team& team, GemmAllReduce::Shape const&
 
 MemoryNeed gpu_gemm_rs_memory(Team& team, GemmReduceScatter::Shape const& shape, Plan const& plan) {
   if (team.gpu()->nccl()) return nccl_sums_memory(shape, team.size(), false);
-  return memory_of(team, shape, plan, way_of(team, plan), 0, 0);
+  return memory_of(team, shape, plan, Op::kGemmReduceScatter, way_of(team, plan), 0, 0);
 }
 MemoryNeed gpu_gemm_ar_memory(Team& team, GemmAllReduce::Shape const& s, Plan const& plan) {
   if (team.gpu()->nccl()) return nccl_sums_memory(s, team.size(), true);
-  MemoryNeed need = memory_of(team, s, plan, way_of_all(team, plan), team.size(), s.max_m * s.n * size_of(s.dtype));
-  need.own += GpuPackets::bytes(team, s, plan);
-  return need;
+  return memory_of(team, s, plan, Op::kGemmAllReduce, way_of_all(team, plan), team.size(),
+                   s.max_m * s.n * size_of(s.dtype));
 }
 
 }  // namespace flux

@@ -12,7 +12,7 @@
 #include "gpu/fake/runtime.h"
 #include "kernel/call.h"
 #include "kernel/copy_rows.h"
-#include "kernel/packet_sum.h"
+#include "kernel/packets.h"
 #include "kernel/slot_sum.h"
 #include "kernel/sm90.h"
 
@@ -149,12 +149,12 @@ void sum_slots(SlotSum const& s, int, CUstream_st* stream) {
   }
 }
 
-// ---- src/kernel/packet_sum.cu ----
+// ---- src/kernel/packets.cu ----
 
 namespace {
 
 struct Packets {
-  PacketSum const& s;
+  PacketExchange const& s;
   int rank = s.watch.rank;
   Rows mine = s.layout.rows_of(rank);
   Word tag = tag_of(s.calls[0], s.digest);
@@ -182,64 +182,77 @@ struct Packets {
   }
 };
 
-std::byte* row_of(Tensor const& t, int64_t row) { return static_cast<std::byte*>(t.row(row)); }
+Tensor row_of(Tensor t, int64_t row) {
+  t.data = t.row(row), t.rows = 1;
+  return t;
+}
+std::byte* bytes_of(Tensor const& t, int64_t row) { return static_cast<std::byte*>(t.row(row)); }
 
 }  // namespace
 
-void prepare_packet_sum() {}
+void prepare_packets() {}
 
-void sum_packets(PacketSum const& s, int, CUstream_st* stream) {
+void exchange_packets(PacketExchange const& s, int, CUstream_st* stream) {
   after_gemms(stream);
   Packets const p{s};
   PacketLayout const& layout = s.layout;
   DType const dtype = s.out.dtype;
-  int64_t const n = s.out.columns, m = layout.owners.total;
-  Tensor const own = matrix(const_cast<void*>(s.own), dtype, m, n);
-  bool const to_owner = layout.two_shots() && !s.mirrored;
-  for (int64_t row = 0; row < m; ++row) {
+  int64_t const n = s.out.columns, m = layout.owners.total, first = layout.rows ? 0 : p.mine.first;
+  Tensor own = matrix(const_cast<void*>(s.own), dtype, layout.partials ? m : p.mine.count, n);
+  own.stride = s.own_stride;
+  bool const to_owner = layout.owners.ranks > 1 && !s.mirrored;
+  for (int64_t row = 0; layout.partials && row < m; ++row) {
     int const owner = layout.owners.owner(row);
     if (to_owner && owner != p.rank)
-      p.send(row_of(own, row), owner, layout.partial(p.rank, row - layout.owners.begin(owner)));
+      p.send(bytes_of(own, row), owner, layout.partial(p.rank, row - layout.owners.begin(owner)));
     else if (!to_owner && row >= p.mine.first && row < p.mine.end())
-      p.send_to_all(row_of(own, row), layout.partial(p.rank, row - p.mine.first));
+      p.send_to_all(bytes_of(own, row), layout.partial(p.rank, row - p.mine.first));
   }
   SumEpilogue sums, norm;
   sums.bias = s.bias;
   norm.norm_weight = s.norm_weight, norm.norm_epsilon = s.norm_epsilon;
   auto finish = [&](int64_t row, bool ok) {
-    if (!ok) return poison(s.out, row, 1);
+    if (!ok) return poison(s.out, row - first, 1);
     if (!s.normed) return;
-    Tensor y = s.out;
-    y.data = s.out.row(row), y.rows = 1;
-    norm.normed = s.normed, norm.normed.data = s.normed.row(row), norm.normed.rows = 1;
+    Tensor const y = row_of(s.out, row - first);
+    norm.normed = row_of(s.normed, row - first);
     host::sum_rows(std::span(&y, 1), 0, 1, y, norm);
   };
   std::vector<std::byte> came(layout.ranks * p.row_bytes);
   for (int64_t local = 0; local < p.mine.count; ++local) {
     int64_t const row = p.mine.first + local;
+    Tensor const y = row_of(s.out, row - first);
     std::vector<Tensor> slots;
     bool ok = !aborted(s.watch);
-    for (int source = 0; source < layout.ranks; ++source) {
+    for (int source = 0; layout.partials && source < layout.ranks; ++source) {
       slots.push_back(matrix(came.data() + source * p.row_bytes, dtype, 1, n));
       if (source == p.rank) slots.back().data = own.row(row);
       Packet const* const from = s.mirrored ? p.half_of(source) + layout.partial(p.rank, local)
                                             : p.half_of(p.rank) + layout.partial(source, local);
-      if (source != p.rank) ok = ok && p.take(row_of(slots.back(), 0), from, Awaited::kPartial, source, row);
+      if (source != p.rank) ok = ok && p.take(bytes_of(slots.back(), 0), from, Awaited::kPartial, source, row);
     }
-    Tensor y = s.out;
-    y.data = s.out.row(row), y.rows = 1;
-    if (s.residual) sums.residual = s.residual, sums.residual.data = s.residual.row(row), sums.residual.rows = 1;
+    if (s.residual) sums.residual = row_of(s.residual, row - first);
+    if (!layout.partials) slots.push_back(row_of(own, local));
     if (ok) host::sum_rows(slots, 0, 1, y, sums);
-    if (ok && layout.two_shots()) p.send_to_all(row_of(y, 0), layout.result(row));
+    if (ok && layout.rows) p.send_to_all(bytes_of(y, 0), layout.whole(row));
     finish(row, ok);
   }
-  for (int64_t row = 0; layout.two_shots() && row < m; ++row) {
+  for (int64_t row = 0; layout.rows && row < m; ++row) {
     int const owner = layout.owners.owner(row);
     if (owner == p.rank) continue;
     int64_t const theirs =
         s.mirrored ? p.mine.first + std::min(row - layout.owners.begin(owner), p.mine.count - 1) : row;
-    Packet const* const from = p.half_of(s.mirrored ? owner : p.rank) + layout.result(theirs);
-    finish(row, p.take(row_of(s.out, row), from, Awaited::kResult, owner, row));
+    Packet const* const from = p.half_of(s.mirrored ? owner : p.rank) + layout.whole(theirs);
+    finish(row, p.take(bytes_of(s.out, row), from, Awaited::kResult, owner, row));
+  }
+  for (int r = 0; layout.greets() && r < layout.ranks; ++r)
+    if (r != p.rank) store_packet(p.half_of(r) + layout.greeting(p.rank), {{}, p.tag});
+  for (int r = 0; layout.greets() && r < layout.ranks; ++r) {
+    if (r == p.rank) continue;
+    Packet const* const from =
+        s.mirrored ? p.half_of(r) + layout.greeting(p.rank) : p.half_of(p.rank) + layout.greeting(r);
+    Packet packet = load_packet(from);
+    await_packet(from, packet, p.tag, s.watch, Awaited::kCall, r, 0);
   }
   if (int64_t const at = (s.calls[0] % kTaggedCalls) / 2 % s.half; !layout.awaited(p.rank, at))
     store_packet(p.half_of(p.rank) + at, {});

@@ -1,4 +1,4 @@
-#include "kernel/packet_sum.h"
+#include "kernel/packets.h"
 
 #include "engine/ptx/grids.h"
 #include "kernel/row_team.h"
@@ -43,26 +43,26 @@ __device__ __noinline__ Packet await_at(Packet const* from, Word tag, Watch cons
 template <class T>
 class Exchange {
  public:
-  __device__ Exchange(PacketSum const& s, int sharing)
+  __device__ Exchange(PacketExchange const& s, int sharing)
       : s_(s),
         team_(sharing),
         rank_(s.watch.rank),
         mine_(s.layout.rows_of(rank_)),
-        call_(*const_cast<Word const volatile*>(s.calls)),
+        call_(number_of_call()),
         tag_(tag_of(call_, s.digest)),
         words_(s.out.columns / 2) {}
 
   /// Our partial sums, to whoever adds them up. In a mirror all peers get what is ours to add up: as many bytes.
   __device__ void send() const {
     PacketLayout const& layout = s_.layout;
-    bool const to_all = !layout.two_shots() || s_.mirrored;
+    bool const to_all = layout.owners.ranks == 1 || s_.mirrored;
     Rows const rows = to_all ? mine_ : Rows{0, layout.owners.total};
     each_row(rows, [&](int64_t row) {
       int const owner = to_all ? rank_ : layout.owners.owner(row);
       if (!to_all && owner == rank_) return;
       int64_t const at = layout.partial(rank_, row - (to_all ? mine_.first : layout.owners.begin(owner)));
       each_packet([&](int64_t i) {
-        Packet const packet = words_of(s_.own, row * words_, i);
+        Packet const packet = own(row, i);
         if (to_all)
           store_to_all(at + i, packet);
         else
@@ -71,28 +71,28 @@ class Exchange {
     });
   }
 
-  /// Of two shots, the sums go to all.
-  __device__ void add_up() const {
+  /// The rows that are ours to add up, or ours as they are: to all, if all want them.
+  __device__ void finish_own() const {
+    PacketLayout const& layout = s_.layout;
     each_row(mine_, [&](int64_t row) {
       float squares = 0;
       each_packet([&](int64_t i) {
-        Packet const y = sum_at(row, i);
-        if (s_.layout.two_shots()) store_to_all(s_.layout.result(row) + i, y);
+        Packet const y = layout.partials ? sum_at(row, i) : own(row - mine_.first, i);
+        if (layout.rows) store_to_all(layout.whole(row) + i, y);
         squares += keep(row, i, y);
       });
       norm(row, squares);
     });
   }
 
-  /// What the other owners have added up.
-  __device__ void take_results() const {
+  __device__ void take_others() const {
     PacketLayout const& layout = s_.layout;
     each_row({0, layout.owners.total}, [&](int64_t row) {
       int const owner = layout.owners.owner(row);
       if (owner == rank_) return;
       int64_t const of_mirror = mine_.first + min(row - layout.owners.begin(owner), mine_.count - 1);
       Packet const* const from =
-          s_.mirrored ? half_of(owner) + layout.result(of_mirror) : half_of(rank_) + layout.result(row);
+          s_.mirrored ? half_of(owner) + layout.whole(of_mirror) : half_of(rank_) + layout.whole(row);
       float squares = 0;
       each_packet([&](int64_t i) {
         squares += keep(row, i, await_at(from + i, tag_, s_.watch, Awaited::kResult, owner, row));
@@ -101,9 +101,19 @@ class Exchange {
     });
   }
 
-  /// The last block counts the call, and clears a packet that no call may write for long.
-  __device__ void end() const {
-    __syncthreads();
+  /// With every peer, where rows do not tell of all.
+  __device__ void greet() const {
+    int const p = static_cast<int>(threadIdx.x);
+    if (blockIdx.x > 0 || p >= s_.layout.ranks || p == rank_) return;
+    store_packet(half_of(p) + s_.layout.greeting(rank_), {{}, tag_});
+    Packet const* const from = s_.mirrored ? half_of(p) + s_.layout.greeting(rank_)
+                                           : half_of(rank_) + s_.layout.greeting(p);
+    await_at(from, tag_, s_.watch, Awaited::kCall, p, 0);
+  }
+
+  /// Once all of this block know the number of the call: the last block counts it, and clears a packet that no call may
+  /// write for long.
+  __device__ void count() const {
     if (threadIdx.x > 0 || count_up(s_.calls + 1) + 1 < gridDim.x) return;
     s_.calls[1] = 0, s_.calls[0] = call_ + 1;
     if (int64_t const at = (call_ % kTaggedCalls) / 2 % s_.half; !s_.layout.awaited(rank_, at))
@@ -119,6 +129,14 @@ class Exchange {
   __device__ void each_packet(F&& f) const {
     for (int64_t i = team_.first(); i < s_.layout.row_packets; i += team_.step()) f(i);
   }
+
+  __device__ Word number_of_call() const {
+    __shared__ Word call;
+    if (threadIdx.x == 0) call = *const_cast<Word const volatile*>(s_.calls);
+    __syncthreads();
+    return call;
+  }
+  __device__ Packet own(int64_t row, int64_t i) const { return words_of(s_.own, row * s_.own_stride / 2, i); }
 
   __device__ Packet* half_of(int rank) const { return s_.packets.at(rank) + (call_ & 1) * s_.half; }
   __device__ void store_to_all(int64_t at, Packet const& packet) const {
@@ -149,12 +167,15 @@ class Exchange {
     };
     Six sum;
     bool ok = true;
+    Packet bias{}, residual{};  // on their way before the first packet has come
+    if (s_.bias) bias = words_of(s_.bias.data, 0, i);
+    if (s_.residual) residual = words_of(s_.residual.data, (row - first_out()) * s_.residual.stride / 2, i);
     for (int first = 0; first < layout.ranks; first += kTogether) {
       Packet in[kTogether];
 #pragma unroll
       for (int j = 0; j < kTogether; ++j)
         if (int const source = first + j; source < layout.ranks)
-          in[j] = source == rank_ ? words_of(s_.own, row * words_, i) : load_packet(from(source));
+          in[j] = source == rank_ ? own(row, i) : load_packet(from(source));
 #pragma unroll
       for (int j = 0; j < kTogether; ++j)
         if (int const source = first + j; source < layout.ranks) {
@@ -163,13 +184,16 @@ class Exchange {
           add<T>(sum, in[j]);
         }
     }
-    if (s_.bias) add<T>(sum, words_of(s_.bias.data, 0, i));
-    if (s_.residual) add<T>(sum, words_of(s_.residual.data, row * s_.residual.stride / 2, i));
+    if (s_.bias) add<T>(sum, bias);
+    if (s_.residual) add<T>(sum, residual);
     Packet y{{}, ok ? tag_ : 0};
 #pragma unroll
     for (int j = 0; j < 3; ++j) y.data[j] = narrow(sum.x[j], T{});
     return y;
   }
+
+  /// The global row that `out` begins with.
+  __device__ int64_t first_out() const { return s_.layout.rows ? 0 : mine_.first; }
 
   /// Writes six columns of y; returns the sum of their squares.
   __device__ float keep(int64_t row, int64_t i, Packet const& y) const {
@@ -189,7 +213,7 @@ class Exchange {
     if (!s_.normed) return;
     float const scale = rsqrtf(add_over_team(squares, team_) / s_.out.columns + s_.norm_epsilon);
     each_packet([&](int64_t i) {
-      Packet const y = words_of(s_.out.data, row * s_.out.stride / 2, i), g = words_of(s_.norm_weight.data, 0, i);
+      Packet const y = words_of(s_.out.data, (row - first_out()) * s_.out.stride / 2, i), g = words_of(s_.norm_weight.data, 0, i);
       write(s_.normed, row, i, [&](int j) {
         float2 const x = widen(y.data[j], T{}), gamma = widen(g.data[j], T{});
         return narrow({x.x * scale * gamma.x, x.y * scale * gamma.y}, T{});
@@ -199,13 +223,13 @@ class Exchange {
 
   template <class F>
   __device__ void write(Tensor const& t, int64_t row, int64_t i, F&& word) const {
-    Word* const words = static_cast<Word*>(t.data) + row * t.stride / 2 + 3 * i;
+    Word* const words = static_cast<Word*>(t.data) + (row - first_out()) * t.stride / 2 + 3 * i;
 #pragma unroll
     for (int j = 0; j < 3; ++j)
       if (3 * i + j < words_) words[j] = word(j);
   }
 
-  PacketSum const& s_;
+  PacketExchange const& s_;
   RowTeam const team_;
   int const rank_;
   Rows const mine_;
@@ -214,25 +238,27 @@ class Exchange {
 };
 
 template <class T>
-__global__ void __launch_bounds__(kTeamThreads, 2) exchange(__grid_constant__ PacketSum const s, int sharing) {
-  ptx::let_next_grid_begin(), ptx::await_grid_before();
+__global__ void __launch_bounds__(kTeamThreads, 2) exchange(__grid_constant__ PacketExchange const s, int sharing) {
+  if (!s.layout.partials) ptx::let_next_grid_begin();
   Exchange<T> const exchange(s, sharing);
-  exchange.send();
-  exchange.add_up();
-  if (s.layout.two_shots()) exchange.take_results();
-  exchange.end();
+  if (s.layout.partials) exchange.send();
+  exchange.count();
+  exchange.finish_own();
+  if (s.layout.rows) exchange.take_others();
+  if (s.layout.greets()) exchange.greet();
 }
 
 }  // namespace
 
-void prepare_packet_sum() {
+void prepare_packets() {
   cudaFuncAttributes attributes;
   check_cuda(cudaFuncGetAttributes(&attributes, exchange<__nv_bfloat16>), "loading the exchange of packets");
   check_cuda(cudaFuncGetAttributes(&attributes, exchange<__half>), "loading the exchange of packets");
 }
 
-void sum_packets(PacketSum const& s, int blocks, CUstream_st* stream) {
-  launch_row_teams(exchange<__nv_bfloat16>, exchange<__half>, s, s.layout.row_packets, blocks, true, stream);
+void exchange_packets(PacketExchange const& s, int blocks, CUstream_st* stream) {
+  launch_row_teams(exchange<__nv_bfloat16>, exchange<__half>, s, s.layout.row_packets, s.layout.owners.total, blocks,
+                   stream);
 }
 
 }  // namespace flux
