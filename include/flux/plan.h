@@ -14,10 +14,10 @@ enum class Transport {
 };
 /// Between which ranks the traffic runs.
 enum class Path { kDirect, kRing };
-/// Where the finished tiles of GEMM+RS and GEMM+AR go (see src/tile/route.h). `kPackets`: few rows of GEMM+AR on GPUs go
-/// by one kernel in packets that are data and word at once (src/tile/packet.h); everything else as `kAuto` has it.
-/// `kAuto`: packets where they pay, otherwise stage where GPUs reach each other across PCIe, which holds up direct
-/// stores, and push everywhere else.
+/// Where the finished tiles of GEMM+RS and GEMM+AR go (see src/tile/route.h). `kAuto`: few rows on GPUs by one kernel,
+/// in packets that are data and word at once (src/tile/packet.h; of AG+GEMM too, where all knobs of its copies are
+/// open); otherwise stage where GPUs reach each other across PCIe, which holds up direct stores, and push everywhere
+/// else. `kPackets` is kAuto by another name, so that a line can say it.
 enum class RouteKind { kAuto, kPackets, kPush, kStage, kSum, kRing };
 /// What stores finished tiles on a GPU: copies of whole boxes, copies row by row, or vectors of 16 bytes by a warp. The
 /// host engine has one way.

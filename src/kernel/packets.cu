@@ -106,8 +106,8 @@ class Exchange {
     int const p = static_cast<int>(threadIdx.x);
     if (blockIdx.x > 0 || p >= s_.layout.ranks || p == rank_) return;
     store_packet(half_of(p) + s_.layout.greeting(rank_), {{}, tag_});
-    Packet const* const from = s_.mirrored ? half_of(p) + s_.layout.greeting(rank_)
-                                           : half_of(rank_) + s_.layout.greeting(p);
+    Packet const* const from =
+        s_.mirrored ? half_of(p) + s_.layout.greeting(rank_) : half_of(rank_) + s_.layout.greeting(p);
     await_at(from, tag_, s_.watch, Awaited::kCall, p, 0);
   }
 
@@ -213,7 +213,8 @@ class Exchange {
     if (!s_.normed) return;
     float const scale = rsqrtf(add_over_team(squares, team_) / s_.out.columns + s_.norm_epsilon);
     each_packet([&](int64_t i) {
-      Packet const y = words_of(s_.out.data, (row - first_out()) * s_.out.stride / 2, i), g = words_of(s_.norm_weight.data, 0, i);
+      Packet const y = words_of(s_.out.data, (row - first_out()) * s_.out.stride / 2, i),
+                   g = words_of(s_.norm_weight.data, 0, i);
       write(s_.normed, row, i, [&](int j) {
         float2 const x = widen(y.data[j], T{}), gamma = widen(g.data[j], T{});
         return narrow({x.x * scale * gamma.x, x.y * scale * gamma.y}, T{});

@@ -56,8 +56,8 @@ __device__ inline float add_over_team(float mine, RowTeam const& team) {
 /// Launches `kernel(sum, blocks of a team)` for `rows` rows of `pieces` pieces, a thread one at a time, on up to
 /// `blocks` blocks. Throws Error for rows that kernels do not add up.
 template <class Sum>
-void launch_row_teams(void (*of_bf16)(Sum, int), void (*of_fp16)(Sum, int), Sum const& sum, int64_t pieces, int64_t rows,
-                      int blocks, CUstream_st* stream) {
+void launch_row_teams(void (*of_bf16)(Sum, int), void (*of_fp16)(Sum, int), Sum const& sum, int64_t pieces,
+                      int64_t rows, int blocks, CUstream_st* stream) {
   SummedRows const& s = sum;
   if (s.out.columns % 8 != 0 || s.out.stride % 8 != 0 || (s.residual && s.residual.stride % 8 != 0) ||
       (s.normed && s.normed.stride % 8 != 0))

@@ -33,7 +33,8 @@ struct Launch {
   int blocks = 0;            // at most; 0: as many as the device holds at once
   Stamps stamps;             // as many rings as blocks, or none
   bool cooperative = false;  // refuse to start unless all blocks are resident together
-  bool rows_to_come = false;  // begin beside the kernel before it in the stream, which writes A and nothing else of this
+  bool rows_to_come =
+      false;  // begin beside the kernel before it in the stream, which writes A and nothing else of this
 
   int64_t n() const { return layout == WeightLayout::kOutIn ? weight.rows : weight.columns; }
   int64_t k() const { return layout == WeightLayout::kOutIn ? weight.columns : weight.rows; }

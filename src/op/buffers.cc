@@ -39,12 +39,12 @@ Buffers::Buffers(Team& team, int count, int64_t data_bytes, Extra const& extra, 
 
 void Buffers::admit(Plan const& plan, int64_t data_bytes, Extra const& extra) {
   if (!shared_) return;
-  require(
-      data_bytes <= data_bytes_ && extra.scratch_bytes <= extra_.scratch_bytes &&
-          extra.packet_bytes <= extra_.packet_bytes,
-      "the workspace has buffers of {} bytes, {} bytes of scratch and {} of packets; this operator needs {}, {} and {}: "
-      "make it with a need that covers() all operators",
-      data_bytes_, extra_.scratch_bytes, extra_.packet_bytes, data_bytes, extra.scratch_bytes, extra.packet_bytes);
+  require(data_bytes <= data_bytes_ && extra.scratch_bytes <= extra_.scratch_bytes &&
+              extra.packet_bytes <= extra_.packet_bytes,
+          "the workspace has buffers of {} bytes, {} bytes of scratch and {} of packets; this operator needs {}, {} "
+          "and {}: "
+          "make it with a need that covers() all operators",
+          data_bytes_, extra_.scratch_bytes, extra_.packet_bytes, data_bytes, extra.scratch_bytes, extra.packet_bytes);
   require(plan.buffers == count_, "the workspace has {} buffers and the plan buffers={}; give all the same", count_,
           plan.buffers);
   require(plan.route != RouteKind::kSum || !plan.fused,

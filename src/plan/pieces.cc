@@ -46,9 +46,10 @@ PacketShots packet_shots(Plan const& plan, Op op, int64_t m, int64_t row_bytes, 
   bool const open = plan.comm_rows == 0 && plan.copy_blocks == kChosenCopies && plan.k_slices == 1 &&
                     plan.transport == Transport::kPush && plan.path == Path::kDirect;
   bool const asked = sums ? plan.route == RouteKind::kAuto || plan.route == RouteKind::kPackets : true;
-  // Packets carry a third more bytes than rows, and hide little of them behind the GEMM. An all-reduce has no better
-  // way to hide them.
-  int64_t const most = int64_t{reach == Reach::kPcie && op != Op::kGemmAllReduce ? 3 : 8} << 20;
+  // Packets carry a third more bytes than rows, hide little of them behind the GEMM, and cross PCIe at a third of its
+  // rate (docs/engines.md, the small end).
+  int64_t most = int64_t{8} << 20;
+  if (reach == Reach::kPcie && op != Op::kGemmAllReduce) most = int64_t{sums ? 1024 : 512} << 10;
   if (!plan.fused || !asked || !open || m * row_bytes > most) return PacketShots::kNone;
   if (op != Op::kGemmAllReduce) return PacketShots::kOne;
   if (plan.shots != Shots::kAuto) return plan.shots == Shots::kOneShot ? PacketShots::kOne : PacketShots::kTwo;
@@ -56,7 +57,7 @@ PacketShots packet_shots(Plan const& plan, Op op, int64_t m, int64_t row_bytes, 
   int64_t const trip = int64_t{reach == Reach::kPcie ? 128 : reach == Reach::kNvlink ? 1024 : 4096} << 10;
   int64_t const more_rows = m - 2 * Shards{m, ranks, 1}.largest();
   return more_rows * (ranks - 1) * packets_of(row_bytes) * int64_t{sizeof(Packet)} > trip ? PacketShots::kTwo
-                                                                                         : PacketShots::kOne;
+                                                                                          : PacketShots::kOne;
 }
 
 bool pieces_pay(double hidden_cycles, int64_t m, int64_t rows_at_once, int ranks, int copying) {

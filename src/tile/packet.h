@@ -51,8 +51,7 @@ FLUX_HD inline Packet load_packet(Packet const* from) {
 #elif !defined(__CUDACC__)
   Packet packet{{}, load_acquire(&from->tag)};
   for (int i = 0; i < 3; ++i)
-    packet.data[i] =
-        std::atomic_ref<Word>(*const_cast<Word*>(from->data + i)).load(std::memory_order_relaxed);
+    packet.data[i] = std::atomic_ref<Word>(*const_cast<Word*>(from->data + i)).load(std::memory_order_relaxed);
   return packet;
 #else
   return *from;

@@ -162,7 +162,7 @@ TEST_F(Calls, RanksThatCallDifferentSizesAreToldAtOnce) {
 TEST_F(Calls, ARecordedCallShowsEveryTileAndCopy) {
   run_shared_gpu(2, options(), [&](World& world) {
     Layer layer(world);
-    AllGatherGemm gather(world, {Layer::kM, Layer::kK, DType::kBF16}, parse_plan("tile=64x96"));
+    AllGatherGemm gather(world, {Layer::kM, Layer::kK, DType::kBF16}, parse_plan("tile=64x96 comm_rows=shard"));
     Linear linear;
     linear.weight = layer.up.tensor(), linear.out = layer.hidden.tensor();
     OwnStream stream;

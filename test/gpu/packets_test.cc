@@ -36,8 +36,12 @@ TEST_F(Packets, ReplaysInAnyOrderWithRandomSkew) {
         std::vector<float> first;
         cudaGraphExec_t graph = nullptr;
         Case(int64_t m, int64_t k)
-            : m(m), x(DType::kBF16, m, k), residual(DType::kBF16, m, kN), y(DType::kBF16, m, kN),
+            : m(m),
+              x(DType::kBF16, m, k),
+              residual(DType::kBF16, m, kN),
+              y(DType::kBF16, m, kN),
               normed(DType::kBF16, m, kN) {}
+        void poison() { y.poison(), normed.poison(); }
         std::vector<float> results() {
           y.download(), normed.download();
           std::vector<float> all = y.host;
@@ -48,39 +52,51 @@ TEST_F(Packets, ReplaysInAnyOrderWithRandomSkew) {
       std::vector<std::unique_ptr<Case>> cases;
       for (int64_t m : {1, 1, 3, 8, 8, 33, 40}) {
         Case& c = *cases.emplace_back(std::make_unique<Case>(m, kK / world.size()));
-        c.x.fill(random, false), c.residual.fill(random, false), c.y.poison(), c.normed.poison();
+        c.x.fill(random, false), c.residual.fill(random, false), c.poison();
+      }
+      // Memory is set, and a graph made, only while no kernel of another rank waits for ours.
+      auto alone = [&](auto&& act) {
+        stream.settle();
+        world.barrier();
+        act();
         must(cudaDeviceSynchronize());
+        world.barrier();
+      };
+      auto call = [&](Case& c) {
         SumEpilogue e;
         e.residual = c.residual.tensor(), e.norm_weight = gamma.tensor(), e.normed = c.normed.tensor();
-        auto call = [&] { reduce.run(m, c.x.tensor(), weight.tensor(), WeightLayout::kOutIn, c.y.tensor(), e, stream); };
-        call(), stream.settle();
-        c.first = c.results();
-        for (float x : c.first) ASSERT_TRUE(std::isfinite(x)) << m;
-        cudaGraph_t graph;
-        must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-        call();
-        must(cudaStreamEndCapture(stream, &graph));
-        must(cudaGraphInstantiate(&c.graph, graph, 0)), must(cudaGraphUpload(c.graph, stream)), stream.settle();
-        must(cudaGraphDestroy(graph));
-        world.barrier();  // nobody makes a graph while others' kernels wait
+        reduce.run(c.m, c.x.tensor(), weight.tensor(), WeightLayout::kOutIn, c.y.tensor(), e, stream);
+      };
+      alone([] {});
+      for (auto& c : cases) {
+        call(*c);
+        alone([&] {
+          c->first = c->results();
+          cudaGraph_t graph;
+          must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+          call(*c);
+          must(cudaStreamEndCapture(stream, &graph));
+          must(cudaGraphInstantiate(&c->graph, graph, 0)), must(cudaGraphUpload(c->graph, stream));
+          must(cudaGraphDestroy(graph));
+        });
+        for (float x : c->first) ASSERT_TRUE(std::isfinite(x)) << c->m;
       }
       std::mt19937 order(7), delays(world.rank());
       for (int64_t i = 0; i < replays; ++i) {
         must(cudaGraphLaunch(cases[order() % cases.size()]->graph, stream));
         if (delays() % 64 == 0) usleep(delays() % 300);
-        bool const look = i % 500 == 499 || i + 1 == replays;
-        if (!look && i % 50 != 49) continue;
-        stream.settle();  // no rank is more than some replays ahead on the host
-        world.check();
-        for (auto& c : cases) {
-          if (!look) continue;
-          ASSERT_EQ(c->results(), c->first) << line << ", rank " << world.rank() << ", m " << c->m << ", replay " << i;
-          c->y.poison(), c->normed.poison();
-        }
-        if (look) {
-          must(cudaDeviceSynchronize());
-          for (auto& c : cases) must(cudaGraphLaunch(c->graph, stream));  // none is left poisoned
-        }
+        if (i % 50 == 49) stream.settle();  // no rank is further ahead on the host
+        if (i % 500 != 499 && i + 1 < replays) continue;
+        for (auto& c : cases) must(cudaGraphLaunch(c->graph, stream));  // none is left poisoned
+        alone([&] {
+          world.check();
+          for (auto& c : cases) {
+            EXPECT_EQ(c->results(), c->first)
+                << line << ", rank " << world.rank() << ", m " << c->m << ", replay " << i;
+            c->poison();
+          }
+        });
+        if (testing::Test::HasFailure()) break;
       }
       stream.settle();
       for (auto& c : cases) must(cudaGraphExecDestroy(c->graph));
@@ -123,7 +139,8 @@ class PacketKernel : public OnHopper {
     prepare_packets();
     for (int r = 0; r < kRanks; ++r) {
       Rank& k = ranks_[r].emplace();
-      for (size_t i = 0; i < k.own.host.size(); ++i) k.own.host[i] = static_cast<float>(1 + r + static_cast<int>(i % 50));
+      for (size_t i = 0; i < k.own.host.size(); ++i)
+        k.own.host[i] = static_cast<float>(1 + r + static_cast<int>(i % 50));
       k.own.upload();
     }
   }
@@ -139,7 +156,8 @@ class PacketKernel : public OnHopper {
         s.packets.base[p] = ranks_[p]->packets.as<Packet>(), s.watch.abort.base[p] = ranks_[p]->words.as<Word>();
       }
       s.half = kHalf, s.calls = k.calls.as<Word>(), s.digest = 0x35;
-      s.watch.record = k.record.as<Record>(), s.watch.rank = r, s.watch.ranks = kRanks, s.watch.limit_ns = 2'000'000'000;
+      s.watch.record = k.record.as<Record>(), s.watch.rank = r, s.watch.ranks = kRanks,
+      s.watch.limit_ns = 2'000'000'000;
       s.own = k.own.bytes.as(), s.own_stride = kColumns, s.out = k.y.tensor(), s.out.rows = m;
       exchange_packets(s, 8, k.stream);
     }
@@ -155,7 +173,8 @@ class PacketKernel : public OnHopper {
   static constexpr int64_t kM = 4, kHalf = kRanks * kM * 12;
   struct Rank {
     DeviceMatrix own{DType::kBF16, kM, kColumns}, y{DType::kBF16, kM, kColumns};
-    DeviceBytes packets{2 * kHalf * int64_t{sizeof(Packet)}}, calls{2 * sizeof(Word)}, words{64}, record{sizeof(Record)};
+    DeviceBytes packets{2 * kHalf * int64_t{sizeof(Packet)}}, calls{2 * sizeof(Word)}, words{64},
+        record{sizeof(Record)};
     OwnStream stream;
   };
   std::optional<Rank> ranks_[kRanks];

@@ -58,7 +58,7 @@ std::vector<Scenario> gpu_scenarios() {
                         "transport=remote fused=no", "buffers=1 order=naive", "store=vector",
                         "store=bulk transport=remote route=sum", "store=vector route=stage shots=one",
                         "copies=2 route=stage comm_rows=64", "copies=1 path=ring route=ring",
-                        "copies=2 transport=pull route=stage buffers=1"}) {
+                        "copies=2 transport=pull route=stage buffers=1", "comm_rows=shard route=push"}) {
         Scenario s;
         s.op = op, s.m = m, s.n = n, s.k = k, s.ranks = ranks, s.plan = parse_plan(line), s.calls = 2;
         add(s);

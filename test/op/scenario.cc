@@ -258,12 +258,12 @@ std::vector<Scenario> all_scenarios() {
       s.op = op, s.plan = plan(line);
       list.push_back(s);
     };
-    for (auto line :
-         {"", "comm_rows=shard", "transport=pull", "transport=remote", "path=ring", "comm_rows=5", "transport=pull comm_rows=7 k_slices=2",
-          "path=ring comm_rows=4 k_slices=3", "fused=no", "order=naive", "workers=1 tile=64x64", "buffers=1"})
+    for (auto line : {"", "comm_rows=shard", "transport=pull", "transport=remote", "path=ring", "comm_rows=5",
+                      "transport=pull comm_rows=7 k_slices=2", "path=ring comm_rows=4 k_slices=3", "fused=no",
+                      "order=naive", "workers=1 tile=64x64", "buffers=1"})
       add(Op::kAllGatherGemm, line);
-    for (auto line : {"", "route=push", "route=stage", "route=sum", "route=ring", "fused=no", "order=naive", "slots=fp32",
-                      "workers=1 tile=64x64", "buffers=1"})
+    for (auto line : {"", "route=push", "route=stage", "route=sum", "route=ring", "fused=no", "order=naive",
+                      "slots=fp32", "workers=1 tile=64x64", "buffers=1"})
       add(Op::kGemmReduceScatter, line);
     for (auto line : {"", "route=push shots=one", "route=push", "route=stage", "route=ring", "route=sum", "fused=no"})
       add(Op::kGemmAllReduce, line);
@@ -291,7 +291,8 @@ std::vector<Scenario> all_scenarios() {
       add_both(s);
     }
     for (Op op : {Op::kGemmReduceScatter, Op::kGemmAllReduce})
-      for (auto line : {"", "route=stage", "route=sum", "route=ring", "shots=one", "route=push shots=one", "shots=two buffers=1"}) {
+      for (auto line :
+           {"", "route=stage", "route=sum", "route=ring", "shots=one", "route=push shots=one", "shots=two buffers=1"}) {
         s.op = op, s.plan = plan(line);
         add_both(s);
       }

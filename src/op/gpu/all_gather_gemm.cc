@@ -135,7 +135,8 @@ void GpuGather::by_packets(int64_t m, Tensor const& x, std::span<Linear const> l
   for (Linear const& l : linears) {
     int64_t const n = l.layout == WeightLayout::kOutIn ? l.weight.rows : l.weight.columns;
     gemms.push_back(packets.gemm(packets.tiles(m, n, shape.k, l.layout, l.gated), rows, l));
-    gemms.back().rows_to_come = gemms.size() == 1 && !recording;
+    // On a shared GPU such a GEMM could hold the processors that another rank's exchange needs.
+    gemms.back().rows_to_come = gemms.size() == 1 && !recording && !team.gpu()->shared();
     if (recording) recording->reserve(gemms.back());
   }
   if (recording) recording->begin(channel, stream);

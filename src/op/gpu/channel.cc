@@ -6,8 +6,7 @@ namespace flux {
 
 GpuChannel::GpuChannel(Team& team, std::string_view description, int64_t words, int64_t data_bytes, Plan const& plan,
                        std::shared_ptr<Buffers> shared, Buffers::Extra const& extra)
-    : Channel(team, description, words, data_bytes, plan, std::move(shared), extra),
-      copies_(!team.gpu()->shared()) {
+    : Channel(team, description, words, data_bytes, plan, std::move(shared), extra), copies_(!team.gpu()->shared()) {
   prepare_calls(), prepare_copies_by_blocks();
   counts_ = team.gpu()->allocate(2 * kCopyCounts * sizeof(Word));
   if (!buffers().under_way) buffers().under_way = std::make_shared<CallsUnderWay>(team.options().limit_seconds);

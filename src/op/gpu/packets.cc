@@ -9,7 +9,9 @@ namespace flux {
 PacketShots GpuPackets::shots(Team& team, Use const& use, Plan const& plan, int64_t m) {
   Gpu const& gpu = *team.gpu();
   if (m == 0 || use.columns == 0) return PacketShots::kNone;
-  Reach const reach = gpu.across_pcie() ? Reach::kPcie : gpu.shared() || gpu.mirrored() ? Reach::kMemory : Reach::kNvlink;
+  Reach const reach = gpu.across_pcie()                ? Reach::kPcie
+                      : gpu.shared() || gpu.mirrored() ? Reach::kMemory
+                                                       : Reach::kNvlink;
   PacketShots const shots = packet_shots(plan, use.op, m, use.row_bytes(), team.size(), reach);
   // A mirror gets what it sends; without rows of its own that is nothing.
   bool const none_sent = gpu.mirrored() && Shards{m, team.size(), 1}.size(team.rank()) == 0;
@@ -29,8 +31,8 @@ Buffers::Extra GpuPackets::need(Team& team, Use const& use, Plan const& plan) {
   Buffers::Extra most;
   for (int64_t m = 1; m <= use.max_m; ++m) {
     PacketShots const shots = GpuPackets::shots(team, use, plan, m);
-    if (shots == PacketShots::kNone && packet_shots(plan, use.op, m, use.row_bytes(), team.size(), Reach::kNvlink) ==
-                                           PacketShots::kNone)
+    if (shots == PacketShots::kNone &&
+        packet_shots(plan, use.op, m, use.row_bytes(), team.size(), Reach::kNvlink) == PacketShots::kNone)
       break;  // nor any higher one
     int64_t const half = shots == PacketShots::kNone ? 0 : layout(team, use, m, shots).size();
     most.packet_bytes = std::max(most.packet_bytes, 2 * half * int64_t{sizeof(Packet)});

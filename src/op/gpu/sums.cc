@@ -165,7 +165,8 @@ PartialSums::Way way_of_all(Team& team, Plan plan) {
 std::unique_ptr<SumOperator> gpu_gemm_rs(Team& team, GemmReduceScatter::Shape const& shape, Plan const& plan,
                                          std::shared_ptr<Buffers> shared) {
   if (team.gpu()->nccl()) return nccl_sums(team, shape, plan, false);
-  return std::make_unique<GpuReduceScatter>(team, shape, plan, Op::kGemmReduceScatter, way_of(team, plan), std::move(shared));
+  return std::make_unique<GpuReduceScatter>(team, shape, plan, Op::kGemmReduceScatter, way_of(team, plan),
+                                            std::move(shared));
 }
 std::unique_ptr<SumOperator> gpu_gemm_ar(Team& team, GemmAllReduce::Shape const& shape, Plan const& plan,
                                          std::shared_ptr<Buffers> shared) {
