@@ -111,6 +111,9 @@ void Simulator::summed(int p, double now) {
 
 /// When each rank has what it waits for, if it has its own at `ready`: all send at once.
 std::vector<double> Simulator::exchange(std::vector<double> ready) {
+  // A mirror polls what it awaits across the link, beside what it sends: twice, where it awaits sums as well.
+  double const beside_polls = problem().op == Op::kGemmAllReduce ? 0.5 : 0.75;
+  double const gbps = machine_.link.block_gbps * (machine_.mirror ? beside_polls : 1);
   Shards const owners{problem().m, count(), 1};
   for (double& at : ready) at += kPacketsStartUs;
   auto shot = [&](auto&& rows) {
@@ -120,7 +123,7 @@ std::vector<double> Simulator::exchange(std::vector<double> ready) {
         int const to = (p + i) % count();
         double const bytes = static_cast<double>(rows(p, to)) * packet_row_bytes(problem());
         if (bytes == 0) continue;
-        double const sent = ports_.carry(p, to, ready[p], bytes, machine_.link.block_gbps).end;
+        double const sent = ports_.carry(p, to, ready[p], bytes, gbps).end;
         here[to] = std::max(here[to], sent + machine_.link.flag_us);
       }
     for (double& at : here) at += kPacketsTripUs;

@@ -10,11 +10,6 @@
 
 namespace flux {
 
-struct alignas(16) Packet {
-  Word data[3];
-  Word tag;
-};
-
 inline constexpr int kPacketBytes = sizeof(Packet::data);
 
 /// Packets of a row.
@@ -24,39 +19,6 @@ FLUX_HD constexpr int64_t packets_of(int64_t row_bytes) { return (row_bytes + kP
 FLUX_HD constexpr Word tag_of(Word call, Word digest) { return call << 8 | (digest & 0xff) | 1; }
 /// Calls after which tags come again. Long before, packets that no call writes are cleared, one a call.
 inline constexpr Word kTaggedCalls = 1 << 24;
-
-FLUX_HD inline void store_packet(Packet* to, Packet const& packet) {
-#if defined(__CUDA_ARCH__)
-  // One access of 128 bits is performed as a whole; a vector of four would be four accesses.
-  uint64_t const low = packet.data[0] | static_cast<uint64_t>(packet.data[1]) << 32,
-                 high = packet.data[2] | static_cast<uint64_t>(packet.tag) << 32;
-  asm volatile("{ .reg .b128 p; mov.b128 p, {%1, %2}; st.relaxed.sys.global.b128 [%0], p; }" ::"l"(to), "l"(low),
-               "l"(high)
-               : "memory");
-#elif !defined(__CUDACC__)
-  for (int i = 0; i < 3; ++i) std::atomic_ref<Word>(to->data[i]).store(packet.data[i], std::memory_order_relaxed);
-  store_release(&to->tag, packet.tag);
-#endif
-}
-
-FLUX_HD inline Packet load_packet(Packet const* from) {
-#if defined(__CUDA_ARCH__)
-  uint64_t low, high;
-  asm volatile("{ .reg .b128 p; ld.relaxed.sys.global.b128 p, [%2]; mov.b128 {%0, %1}, p; }"
-               : "=l"(low), "=l"(high)
-               : "l"(from)
-               : "memory");
-  return {{static_cast<Word>(low), static_cast<Word>(low >> 32), static_cast<Word>(high)},
-          static_cast<Word>(high >> 32)};
-#elif !defined(__CUDACC__)
-  Packet packet{{}, load_acquire(&from->tag)};
-  for (int i = 0; i < 3; ++i)
-    packet.data[i] = std::atomic_ref<Word>(*const_cast<Word*>(from->data + i)).load(std::memory_order_relaxed);
-  return packet;
-#else
-  return *from;
-#endif
-}
 
 /// Waits until `packet`, which was loaded from `from`, has the tag. As await().
 FLUX_HD inline bool await_packet(Packet const* from, Packet& packet, Word tag, Watch const& watch, Awaited what,

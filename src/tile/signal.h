@@ -66,6 +66,45 @@ FLUX_HD inline void store_release(Word* word, Word value) {
 #endif
 }
 
+/// Twelve bytes of data and the tag that says whose they are, which come together: src/tile/packet.h.
+struct alignas(16) Packet {
+  Word data[3];
+  Word tag;
+};
+
+FLUX_HD inline void store_packet(Packet* to, Packet const& packet) {
+#if defined(__CUDA_ARCH__)
+  // One access of 128 bits is performed as a whole; a vector of four would be four accesses.
+  uint64_t const low = packet.data[0] | static_cast<uint64_t>(packet.data[1]) << 32,
+                 high = packet.data[2] | static_cast<uint64_t>(packet.tag) << 32;
+  asm volatile("{ .reg .b128 p; mov.b128 p, {%1, %2}; st.relaxed.sys.global.b128 [%0], p; }" ::"l"(to), "l"(low),
+               "l"(high)
+               : "memory");
+#elif !defined(__CUDACC__)
+  for (int i = 0; i < 3; ++i) std::atomic_ref<Word>(to->data[i]).store(packet.data[i], std::memory_order_relaxed);
+  store_release(&to->tag, packet.tag);
+#endif
+}
+
+FLUX_HD inline Packet load_packet(Packet const* from) {
+#if defined(__CUDA_ARCH__)
+  uint64_t low, high;
+  asm volatile("{ .reg .b128 p; ld.relaxed.sys.global.b128 p, [%2]; mov.b128 {%0, %1}, p; }"
+               : "=l"(low), "=l"(high)
+               : "l"(from)
+               : "memory");
+  return {{static_cast<Word>(low), static_cast<Word>(low >> 32), static_cast<Word>(high)},
+          static_cast<Word>(high >> 32)};
+#elif !defined(__CUDACC__)
+  Packet packet{{}, load_acquire(&from->tag)};
+  for (int i = 0; i < 3; ++i)
+    packet.data[i] = std::atomic_ref<Word>(*const_cast<Word*>(from->data + i)).load(std::memory_order_relaxed);
+  return packet;
+#else
+  return *from;
+#endif
+}
+
 /// Counts up in this rank's own memory and returns the count before: never used across GPUs, where PCIe has no atomics.
 /// Acquire and release, so that whoever counts last has seen the writes of all who counted before.
 FLUX_HD inline Word count_up(Word* counter) {

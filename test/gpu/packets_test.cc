@@ -54,24 +54,24 @@ TEST_F(Packets, ReplaysInAnyOrderWithRandomSkew) {
         Case& c = *cases.emplace_back(std::make_unique<Case>(m, kK / world.size()));
         c.x.fill(random, false), c.residual.fill(random, false), c.poison();
       }
-      // Memory is set, and a graph made, only while no kernel of another rank waits for ours.
-      auto alone = [&](auto&& act) {
+      // Memory is set and read, and graphs are made, one after the other on all ranks, while no kernel waits.
+      auto meet = [&](auto&& act) {
         stream.settle();
         world.barrier();
         act();
-        must(cudaDeviceSynchronize());
         world.barrier();
       };
+      auto settle_memory = [] { must(cudaDeviceSynchronize()); };
       auto call = [&](Case& c) {
         SumEpilogue e;
         e.residual = c.residual.tensor(), e.norm_weight = gamma.tensor(), e.normed = c.normed.tensor();
         reduce.run(c.m, c.x.tensor(), weight.tensor(), WeightLayout::kOutIn, c.y.tensor(), e, stream);
       };
-      alone([] {});
+      meet(settle_memory);
       for (auto& c : cases) {
         call(*c);
-        alone([&] {
-          c->first = c->results();
+        meet([&] { c->first = c->results(); });
+        meet([&] {
           cudaGraph_t graph;
           must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
           call(*c);
@@ -88,13 +88,14 @@ TEST_F(Packets, ReplaysInAnyOrderWithRandomSkew) {
         if (i % 50 == 49) stream.settle();  // no rank is further ahead on the host
         if (i % 500 != 499 && i + 1 < replays) continue;
         for (auto& c : cases) must(cudaGraphLaunch(c->graph, stream));  // none is left poisoned
-        alone([&] {
+        meet([&] {
           world.check();
           for (auto& c : cases) {
             EXPECT_EQ(c->results(), c->first)
                 << line << ", rank " << world.rank() << ", m " << c->m << ", replay " << i;
             c->poison();
           }
+          settle_memory();
         });
         if (testing::Test::HasFailure()) break;
       }
