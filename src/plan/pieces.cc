@@ -52,7 +52,9 @@ PacketShots packet_shots(Plan const& plan, Op op, int64_t m, int64_t row_bytes, 
   if (reach == Reach::kPcie && op != Op::kGemmAllReduce) most = int64_t{sums ? 1024 : 512} << 10;
   if (!plan.fused || !asked || !open || m * row_bytes > most) return PacketShots::kNone;
   if (op != Op::kGemmAllReduce) return PacketShots::kOne;
-  if (plan.shots != Shots::kAuto) return plan.shots == Shots::kOneShot ? PacketShots::kOne : PacketShots::kTwo;
+  if (plan.shots == Shots::kTwoShot) return PacketShots::kTwo;
+  // As many packets as are cleared before tags come again, and to spare (src/tile/packet.h).
+  if (plan.shots == Shots::kOneShot) return m * row_bytes * ranks <= 8 * most ? PacketShots::kOne : PacketShots::kNone;
   // One shot sends more; the second takes one more trip, in which so many bytes go.
   int64_t const trip = int64_t{reach == Reach::kPcie ? 128 : reach == Reach::kNvlink ? 1024 : 4096} << 10;
   int64_t const more_rows = m - 2 * Shards{m, ranks, 1}.largest();
