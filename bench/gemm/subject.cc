@@ -6,7 +6,7 @@
 #include "bench/gemm/graph_timing.h"
 #include "bench/gemm/lockstep.h"
 #include "bench/gemm/reference.h"
-#include "plan/pieces.h"
+#include "op/gpu/packets.h"
 #include "world/team.h"
 
 namespace flux::bench {
@@ -164,8 +164,7 @@ double Subject::error_in_mirror(Fused const& fused, int rows) {
   Stream const stream = capture_stream();
   set_bytes(out, 0xff);
   Op const op = parse_op(p.op);
-  Reach const reach = world_.team().gpu()->across_pcie() ? Reach::kPcie : Reach::kMemory;
-  PacketShots const shots = packet_shots(fused.plan, op, p.m, p.n * 2, p.tp, reach);
+  PacketShots const shots = GpuPackets::shots(world_.team(), {op, p.m, p.n, p.dtype}, fused.plan, p.m);
   if (!fused.gather && shots != PacketShots::kNone)
     return error_of_packets(fused, op == Op::kGemmReduceScatter || shots == PacketShots::kTwo, rows);
   if (!fused.gather) {

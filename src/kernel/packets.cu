@@ -116,7 +116,7 @@ class Exchange {
   __device__ void count() const {
     if (threadIdx.x > 0 || count_up(s_.calls + 1) + 1 < gridDim.x) return;
     s_.calls[1] = 0, s_.calls[0] = call_ + 1;
-    if (int64_t const at = (call_ % kTaggedCalls) / 2 % s_.half; !s_.layout.awaited(rank_, at))
+    if (int64_t const at = packet_to_clear(call_, s_.half); !s_.layout.awaited(rank_, at))
       store_packet(half_of(rank_) + at, {});
   }
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "tile/packet.h"
-
 namespace flux {
 
 int64_t rows_at_once(Plan const& plan, Carried what, int64_t m, int ranks, int64_t row_bytes, bool across_pcie) {
@@ -60,6 +58,13 @@ PacketShots packet_shots(Plan const& plan, Op op, int64_t m, int64_t row_bytes, 
   int64_t const more_rows = m - 2 * Shards{m, ranks, 1}.largest();
   return more_rows * (ranks - 1) * packets_of(row_bytes) * int64_t{sizeof(Packet)} > trip ? PacketShots::kTwo
                                                                                           : PacketShots::kOne;
+}
+
+PacketLayout packet_layout(Op op, int64_t m, int64_t row_bytes, int ranks, PacketShots shots) {
+  bool const gathers = op == Op::kAllGatherGemm, one_shot = op == Op::kGemmAllReduce && shots == PacketShots::kOne;
+  PacketLayout layout{{m, one_shot ? 1 : ranks, 1}, ranks, packets_of(row_bytes)};
+  layout.partials = !gathers, layout.rows = op != Op::kGemmReduceScatter && !one_shot;
+  return layout;
 }
 
 bool pieces_pay(double hidden_cycles, int64_t m, int64_t rows_at_once, int ranks, int copying) {

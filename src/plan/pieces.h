@@ -4,6 +4,7 @@
 #include "engine/sm90/choose.h"
 #include "flux/plan.h"
 #include "flux/problem.h"
+#include "tile/packet.h"
 
 namespace flux {
 
@@ -41,5 +42,7 @@ enum class Reach { kPcie, kNvlink, kMemory };
 /// or two.
 enum class PacketShots { kNone, kOne, kTwo };
 PacketShots packet_shots(Plan const& plan, Op op, int64_t m, int64_t row_bytes, int ranks, Reach reach);
+/// Where they lie; `shots` is not kNone.
+PacketLayout packet_layout(Op op, int64_t m, int64_t row_bytes, int ranks, PacketShots shots);
 
 }  // namespace flux

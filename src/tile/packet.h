@@ -19,6 +19,8 @@ FLUX_HD constexpr int64_t packets_of(int64_t row_bytes) { return (row_bytes + kP
 FLUX_HD constexpr Word tag_of(Word call, Word digest) { return call << 8 | (digest & 0xff) | 1; }
 /// Calls after which tags come again. Long before, packets that no call writes are cleared, one a call.
 inline constexpr Word kTaggedCalls = 1 << 24;
+/// The one whose turn it is, of the half that this call uses.
+FLUX_HD constexpr int64_t packet_to_clear(Word call, int64_t half) { return (call % kTaggedCalls) / 2 % half; }
 
 /// Waits until `packet`, which was loaded from `from`, has the tag. As await().
 FLUX_HD inline bool await_packet(Packet const* from, Packet& packet, Word tag, Watch const& watch, Awaited what,

@@ -45,10 +45,7 @@ TEST(PacketShots, HalvesAreClearedBeforeTagsComeAgain) {
           for (int64_t m = 1; m < 1000; m += 3) {
             PacketShots const found = shots(plan, op, m, ranks, reach);
             if (found == PacketShots::kNone) continue;
-            PacketLayout layout{{m, ranks, 1}, ranks, packets_of(kRow)};
-            layout.partials = op != Op::kAllGatherGemm;
-            layout.rows = !layout.partials || found == PacketShots::kTwo;
-            if (op == Op::kGemmAllReduce && found == PacketShots::kOne) layout.owners.ranks = 1;
+            PacketLayout const layout = packet_layout(op, m, kRow, ranks, found);
             EXPECT_LE(layout.size(), kTaggedCalls / 2) << plan << " " << name(op) << " " << ranks << " ranks, m " << m;
           }
 }

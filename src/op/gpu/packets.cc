@@ -19,14 +19,6 @@ PacketShots GpuPackets::shots(Team& team, Use const& use, Plan const& plan, int6
   return use.op == Op::kGemmAllReduce ? PacketShots::kOne : PacketShots::kNone;
 }
 
-PacketLayout GpuPackets::layout(Team& team, Use const& use, int64_t m, PacketShots shots) {
-  PacketLayout l{{m, team.size(), 1}, team.size(), packets_of(use.row_bytes())};
-  l.partials = use.op != Op::kAllGatherGemm;
-  l.rows = use.op == Op::kAllGatherGemm || (use.op == Op::kGemmAllReduce && shots == PacketShots::kTwo);
-  if (l.partials && use.op == Op::kGemmAllReduce && !l.rows) l.owners.ranks = 1;
-  return l;
-}
-
 Buffers::Extra GpuPackets::need(Team& team, Use const& use, Plan const& plan) {
   Buffers::Extra most;
   for (int64_t m = 1; m <= use.max_m; ++m) {
@@ -34,7 +26,8 @@ Buffers::Extra GpuPackets::need(Team& team, Use const& use, Plan const& plan) {
     if (shots == PacketShots::kNone &&
         packet_shots(plan, use.op, m, use.row_bytes(), team.size(), Reach::kNvlink) == PacketShots::kNone)
       break;  // nor any higher one
-    int64_t const half = shots == PacketShots::kNone ? 0 : layout(team, use, m, shots).size();
+    int64_t const half =
+        shots == PacketShots::kNone ? 0 : packet_layout(use.op, m, use.row_bytes(), team.size(), shots).size();
     most.packet_bytes = std::max(most.packet_bytes, 2 * half * int64_t{sizeof(Packet)});
     if (half > 0) most.scratch_bytes = m * use.row_bytes();
   }
@@ -73,7 +66,7 @@ void GpuPackets::exchange(Call const& call, int64_t m, Tensor const& own, Tensor
                           SumEpilogue const& epilogue, Stream stream) const {
   Gpu const& gpu = *team_.gpu();
   PacketExchange e{GpuPartialSums::summed(gpu, out, epilogue)};
-  e.layout = layout(team_, use_, m, shots(m));
+  e.layout = packet_layout(use_.op, m, use_.row_bytes(), team_.size(), shots(m));
   e.packets = buffers_.packets(), e.half = buffers_.packets_of_half(), e.calls = buffers_.packet_calls();
   e.digest = call.digest, e.watch = call.watch;
   e.own = own.data, e.own_stride = packed(own).stride, e.mirrored = gpu.mirrored();

@@ -25,6 +25,7 @@ class GpuPackets {
 
   /// Whether, and how, a call of `m` rows goes by packets; the same on every rank.
   PacketShots shots(int64_t m) const { return shots(team_, use_, plan_, m); }
+  static PacketShots shots(Team& team, Use const& use, Plan const& plan, int64_t m);
 
   /// A tile for a GEMM of such a call. Throws Error{kUnsupported} for one that is not in the table.
   Tiles tiles(int64_t m, int64_t n, int64_t k, WeightLayout layout, bool gated) const;
@@ -38,9 +39,6 @@ class GpuPackets {
                 Stream stream) const;
 
  private:
-  static PacketShots shots(Team& team, Use const& use, Plan const& plan, int64_t m);
-  static PacketLayout layout(Team& team, Use const& use, int64_t m, PacketShots shots);
-
   Team& team_;
   Use use_;
   Plan plan_;

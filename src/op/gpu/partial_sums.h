@@ -45,7 +45,6 @@ class GpuPartialSums {
 
   /// The same on every rank. Throws Error{kUnsupported} for a tile that is not in the table: before a call begins.
   Tiles tiles(int64_t m, WeightLayout layout) const;
-  /// A sum that ends so; its slots are still to be said.
   /// What becomes of the sums.
   static SummedRows summed(Gpu const& gpu, Tensor const& out, SumEpilogue const& epilogue);
   /// Checks, on every rank before a call begins, what the GPU can take.

@@ -254,7 +254,7 @@ void exchange_packets(PacketExchange const& s, int, CUstream_st* stream) {
     Packet packet = load_packet(from);
     await_packet(from, packet, p.tag, s.watch, Awaited::kCall, r, 0);
   }
-  if (int64_t const at = (s.calls[0] % kTaggedCalls) / 2 % s.half; !layout.awaited(p.rank, at))
+  if (int64_t const at = packet_to_clear(s.calls[0], s.half); !layout.awaited(p.rank, at))
     store_packet(p.half_of(p.rank) + at, {});
   ++s.calls[0];
 }
