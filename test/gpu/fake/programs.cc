@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <Eigen/Core>
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <filesystem>
@@ -20,9 +21,16 @@
 namespace flux::test {
 namespace {
 
+/// Those that stay: a world's watcher looks into a file of each peer's process now and then.
 size_t open_files() {
-  auto const all = std::filesystem::directory_iterator("/proc/self/fd");
-  return static_cast<size_t>(std::distance(all, {}));
+  constexpr int kLooks = 5;
+  size_t least = SIZE_MAX;
+  for (int i = 0; i < kLooks; ++i) {
+    if (i > 0) usleep(2000);
+    auto const all = std::filesystem::directory_iterator("/proc/self/fd");
+    least = std::min(least, static_cast<size_t>(std::distance(all, {})));
+  }
+  return least;
 }
 
 // A world whose ranks write into each other's memory and find there what was written.
