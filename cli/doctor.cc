@@ -55,9 +55,13 @@ Finding ring_of(GpuReport const& report) {
 
 // The GPUs, then the matrix of their links.
 void add_gpus(std::vector<Finding>& list, GpuReport const& report) {
-#ifdef FLUX_WITH_SM90
+#if defined FLUX_WITH_SM90
   bool const kernels = true;
-  std::string const built = "kernels for sm_90a are in this build";
+  std::string const built =
+      "kernels for compute capability 9.0 (sm90 engine) and 8.0 and later (sm80) are in this build";
+#elif defined FLUX_WITH_KERNELS
+  bool const kernels = true;
+  std::string const built = "kernels for compute capability 8.0 and later (sm80 engine) are in this build";
 #else
   bool const kernels = false;
   std::string const built = "this build has no GPU kernels";
@@ -71,7 +75,7 @@ void add_gpus(std::vector<Finding>& list, GpuReport const& report) {
                     fmt::format("{}, compute capability {}.{}, {} multiprocessors, {:.0f} GiB; {}", gpu.name,
                                 gpu.capability / 10, gpu.capability % 10, gpu.processors,
                                 static_cast<double>(gpu.memory_bytes) / (1 << 30), sharing_of(gpu)),
-                    kernels && gpu.capability == 90});
+                    kernels && gpu.capability >= 80});
   for (GpuPair const& pair : report.pairs)
     list.push_back({fmt::format("link {} -> {}", pair.from, pair.to),
                     fmt::format("{}, access {}, native atomics {}; {}", pair.way, pair.access ? "yes" : "no",

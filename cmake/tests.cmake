@@ -79,7 +79,7 @@ if(FLUX_CUDA_FOUND)
   target_include_directories(flux_on_fake_gpu SYSTEM PUBLIC ${CUDAToolkit_INCLUDE_DIRS})
   target_link_libraries(flux_on_fake_gpu PUBLIC flux_compiler Threads::Threads
                         PRIVATE Eigen3::Eigen fmt::fmt nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
-  target_compile_definitions(flux_on_fake_gpu PRIVATE FLUX_WITH_CUDA=1 FLUX_WITH_SM90=1)
+  target_compile_definitions(flux_on_fake_gpu PRIVATE FLUX_WITH_CUDA=1 FLUX_WITH_KERNELS=1 FLUX_WITH_SM90=1)
   target_compile_options(flux_on_fake_gpu PRIVATE ${flux_light})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/test/gpu/fake/*.cc)
   # The suite of operators too, of all that a GPU times: its kernels are played as well.

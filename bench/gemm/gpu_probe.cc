@@ -9,8 +9,8 @@
 #include "bench/gemm/ours.h"
 #include "bench/gemm/round_trip.h"
 #include "bench/gemm/timing.h"
-#include "engine/sm90/choose.h"
 #include "op/tune_operator.h"
+#include "plan/choose_tile.h"
 #include "plan/measured_machine.h"
 #include "world/cuda/copy_stream.h"
 #include "world/team.h"
@@ -40,9 +40,9 @@ class GpuProbe final : public MachineProbe {
   double gemm_us(int64_t m, int64_t n, int64_t k, bool busy) override {
     GemmProblem const p{"", "", "gemm_rs", m, n, k, 1};
     GemmBuffers const buffers(p);
-    sm90::Choice const choice = sm90::choose({m}, n, k, p.layout, false, gpu_.processors());
-    sm90::Launch const launch = plain_launch(p, buffers, choice.row, choice.band);
-    auto const run = [&] { sm90::launch(launch, stream_.get()); };
+    Choice const choice = choose_tile({m}, n, k, p.layout, false, gpu_.chip());
+    GemmLaunch const launch = plain_launch(p, buffers, choice.tile, choice.band);
+    auto const run = [&] { enqueue_gemm(launch, stream_.get()); };
     if (busy) {
       using Clock = std::chrono::steady_clock;
       for (auto const end = Clock::now() + std::chrono::seconds(2); Clock::now() < end; gpu_.settle(stream_.get()))

@@ -29,11 +29,10 @@ GemmBuffers::GemmBuffers(GemmProblem const& p)
   must(cudaMemset(counts.data(), 0, counts.bytes()));
 }
 
-sm90::Launch plain_launch(GemmProblem const& p, GemmBuffers const& buffers, int row, int band) {
-  sm90::Config const& config = sm90::kTable[row];
+GemmLaunch plain_launch(GemmProblem const& p, GemmBuffers const& buffers, TileRow const& tile, int band) {
   bool const out_in = p.layout == WeightLayout::kOutIn;
-  sm90::Launch l;
-  l.config = row;
+  GemmLaunch l;
+  l.tile = tile;
   l.a.base[0] = buffers.x.data(), l.a_stride = p.rank_k();
   l.weight = matrix(buffers.weight.data(), p.dtype, out_in ? p.rank_n() : p.rank_k(), out_in ? p.rank_k() : p.rank_n());
   l.layout = p.layout;
@@ -43,20 +42,18 @@ sm90::Launch plain_launch(GemmProblem const& p, GemmBuffers const& buffers, int 
     l.bias = matrix(buffers.bias.data(), p.dtype, 1, p.rank_n());
   }
   if (p.gated()) l.activation = Activation::kSilu, l.gated = true;
-  l.order = arrange(Order::kNaive, Tiling::kAcross, shards_of(p), config.tile_m(), sm90::tiles_n(config, p.rank_n()),
-                    band, 0);
+  l.order = arrange(Order::kNaive, Tiling::kAcross, shards_of(p), tile.tile_m, tile.tiles_n(p.rank_n()), band, 0);
   l.gate = Open{0, p.rank_k()};
   l.route = Keep{0, p.m};
   return l;
 }
 
-sm90::Launch open_launch(GemmProblem const& p, GemmBuffers const& buffers, int row, int band) {
-  sm90::Launch l = plain_launch(p, buffers, row, band);
-  sm90::Config const& config = sm90::kTable[row];
+GemmLaunch open_launch(GemmProblem const& p, GemmBuffers const& buffers, TileRow const& tile, int band) {
+  GemmLaunch l = plain_launch(p, buffers, tile, band);
   bool const gathers = p.op == "ag_gemm";
   Shards const shards = shards_of(p);
-  l.order = arrange(gathers ? Order::kArrival : Order::kRotated, Tiling::kAcross, shards, config.tile_m(),
-                    sm90::tiles_n(config, p.rank_n()), band, 0, band);
+  l.order = arrange(gathers ? Order::kArrival : Order::kRotated, Tiling::kAcross, shards, tile.tile_m,
+                    tile.tiles_n(p.rank_n()), band, 0, band);
   Word* const words = static_cast<Word*>(buffers.words.data());
   if (gathers) {
     Arrival gate;
@@ -67,8 +64,8 @@ sm90::Launch open_launch(GemmProblem const& p, GemmBuffers const& buffers, int r
   } else {
     Push route;
     route.slot_rows = shards.largest();
-    route.out.bands = {shards, config.tile_m(), Tiling::kAcross};
-    route.out.tiles_n = sm90::announcements(config, p.rank_n());
+    route.out.bands = {shards, tile.tile_m, Tiling::kAcross};
+    route.out.tiles_n = tile.announcements(p.rank_n());
     route.out.counts = static_cast<Word*>(buffers.counts.data());
     route.out.goal = kGoal;
     for (int owner = 0; owner < p.tp; ++owner) {  // each owner's only used slot: its rows of one [m, n]

@@ -2,7 +2,7 @@
 // Our kernel as methods of the GEMM benchmark.
 #include "bench/gemm/cuda.h"
 #include "bench/gemm/problem.h"
-#include "kernel/sm90.h"
+#include "kernel/gemm.h"
 
 namespace flux::bench {
 
@@ -13,10 +13,10 @@ struct GemmBuffers {
 };
 
 /// The plain GEMM: gate open, results stay.
-sm90::Launch plain_launch(GemmProblem const& problem, GemmBuffers const& buffers, int row, int band);
+GemmLaunch plain_launch(GemmProblem const& problem, GemmBuffers const& buffers, TileRow const& tile, int band);
 
 /// The fused kernel of the problem's operator with nothing to wait for: all words of AG+GEMM are set, the slots of
 /// GEMM+RS lie on this GPU, tiles come in rank 0's order.
-sm90::Launch open_launch(GemmProblem const& problem, GemmBuffers const& buffers, int row, int band);
+GemmLaunch open_launch(GemmProblem const& problem, GemmBuffers const& buffers, TileRow const& tile, int band);
 
 }  // namespace flux::bench

@@ -7,6 +7,7 @@
 #include "bench/gemm/graph_timing.h"
 #include "bench/slowest.h"
 #include "op/gpu/tiles.h"
+#include "plan/machine.h"
 
 namespace flux::bench {
 namespace {
@@ -95,13 +96,13 @@ void OverlapMethods::add_kernel_alone() {
   Carried const what = subject_.gathers() ? Carried::kRows : Carried::kPartials;
   int64_t const at_once = rows_at_once(plan, what, p.m, p.tp, (subject_.gathers() ? p.k : p.n) * 2, gpu.across_pcie());
   bool const in_pieces = plan.fused && gpu.across_pcie();
-  sm90::TiledRows const to_tile = rows_to_tile(p.m, at_once, in_pieces);
-  Tiles const tiles = choose_tiles(plan, to_tile, p.rank_n(), p.rank_k(), p.layout, p.gated(), gpu.processors());
+  TiledRows const to_tile = rows_to_tile(p.m, at_once, in_pieces);
+  Tiles const tiles = choose_tiles(plan, to_tile, p.rank_n(), p.rank_k(), p.layout, p.gated(), gpu.chip());
   alone_ = std::make_unique<GemmBuffers>(p);
-  sm90::Launch const plain = plain_launch(p, *alone_, tiles.row, tiles.band);
-  sm90::Launch const open = open_launch(p, *alone_, tiles.row, tiles.band);
-  add({Label::kPlain}, "plain", [this, plain] { sm90::launch(plain, stream_); });
-  add({Label::kOpen}, "flux_open", [this, open] { sm90::launch(open, stream_); });
+  GemmLaunch const plain = plain_launch(p, *alone_, tiles.tile, tiles.band);
+  GemmLaunch const open = open_launch(p, *alone_, tiles.tile, tiles.band);
+  add({Label::kPlain}, "plain", [this, plain] { enqueue_gemm(plain, stream_); });
+  add({Label::kOpen}, "flux_open", [this, open] { enqueue_gemm(open, stream_); });
 }
 
 void OverlapMethods::add_rows() {
@@ -123,8 +124,9 @@ void OverlapMethods::add_rows() {
       beside_.join(stream_);
     });
   if (chunked_) add({Label::kRow, {}, {}, error_of_chunked()}, "chunked", [this] { run_chunked(); });
+  std::string const engine(name(world_.team().gpu()->chip().engine));
   for (size_t i = 0; i < fused_.size(); ++i)
-    add({Label::kRow, fused_[i].variant, "sm90 " + to_string(fused_[i].plan), errors_[i]}, "flux",
+    add({Label::kRow, fused_[i].variant, engine + " " + to_string(fused_[i].plan), errors_[i]}, "flux",
         [this, i] { subject_.run(fused_[i], stream_); });
 }
 

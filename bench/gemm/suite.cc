@@ -10,16 +10,24 @@
 #include "bench/gemm/stock.h"
 #include "bench/gemm/suite.h"
 #include "bench/gemm/timing.h"
-#include "engine/sm90/choose.h"
+#include "engine/sm90/config.h"
+#include "plan/choose_tile.h"
+#include "plan/machine.h"
+#include "world/gpu.h"
 
 namespace flux::bench {
 namespace {
 
-std::string plan_of(sm90::Choice const& choice) {
-  sm90::Config const& c = sm90::kTable[choice.row];
-  return "engine=sm90 tile=" + std::to_string(c.block_m) + "x" + std::to_string(c.block_n) +
-         " cluster=" + std::to_string(c.cluster_m) + "x" + std::to_string(c.cluster_n) +
-         (c.ping_pong ? " groups=ping-pong" : " groups=cooperative") + " band=" + std::to_string(choice.band);
+std::string plan_of(Choice const& choice) {
+  TileRow const& tile = choice.tile;
+  std::string plan = "engine=" + std::string(name(tile.engine)) + " tile=" + std::to_string(tile.tile_m) + "x" +
+                     std::to_string(tile.tile_n) + " band=" + std::to_string(choice.band);
+  if (tile.engine == EngineKind::kSm90) {
+    sm90::Config const& c = sm90::kTable[tile.row];
+    plan += " cluster=" + std::to_string(c.cluster_m) + "x" + std::to_string(c.cluster_n) +
+            (c.ping_pong ? " groups=ping-pong" : " groups=cooperative");
+  }
+  return plan;
 }
 
 /// A method's samples as a row of the result file.
@@ -37,9 +45,8 @@ void run_problem(GemmProblem const& p, CublasLt& cublas, GemmSuite const& option
                  std::vector<ResultRow>& rows) {
   GemmBuffers buffers(p);
   Buffer workspace(16 << 20), raw(p.m * p.rank_n() * 2);  // cuBLASLt and CUTLASS: no epilogue, all n columns
-  int processors = 0;
-  must(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, 0));
-  sm90::Choice const choice = sm90::choose({p.m}, p.rank_n(), p.rank_k(), p.layout, p.gated(), processors);
+  Chip const chip = chip_of_device(0);
+  Choice const choice = choose_tile({p.m}, p.rank_n(), p.rank_k(), p.layout, p.gated(), chip);
 
   std::vector<GpuMethod> methods;
   struct Label {
@@ -50,18 +57,20 @@ void run_problem(GemmProblem const& p, CublasLt& cublas, GemmSuite const& option
   for (auto& m : cublas.best(p, buffers.x.data(), buffers.weight.data(), raw.data(), 3, random))
     labels.push_back({"cublaslt", m.name, true}), methods.push_back(std::move(m));
   std::vector<GpuMethod> stock =
-      stock_cutlass(p, buffers.x.data(), buffers.weight.data(), raw.data(), workspace.data());
+      chip.engine == EngineKind::kSm80
+          ? stock_mma_sync(p, buffers.x.data(), buffers.weight.data(), raw.data())
+          : stock_cutlass(p, buffers.x.data(), buffers.weight.data(), raw.data(), workspace.data());
   measure(stock, 3, 1, random);
   std::sort(stock.begin(), stock.end(), [](auto& a, auto& b) { return a.quantile(0.5) < b.quantile(0.5); });
   if (!stock.empty()) {
     stock[0].us.clear();
     labels.push_back({"cutlass", stock[0].name, true}), methods.push_back(stock[0]);
   }
-  sm90::Launch const plain = plain_launch(p, buffers, choice.row, choice.band);
-  sm90::Launch const open = open_launch(p, buffers, choice.row, choice.band);
-  labels.push_back({"flux", "", false}), methods.push_back({"flux", [plain] { sm90::launch(plain, nullptr); }, {}});
+  GemmLaunch const plain = plain_launch(p, buffers, choice.tile, choice.band);
+  GemmLaunch const open = open_launch(p, buffers, choice.tile, choice.band);
+  labels.push_back({"flux", "", false}), methods.push_back({"flux", [plain] { enqueue_gemm(plain, nullptr); }, {}});
   labels.push_back({"flux_open", "", false}),
-      methods.push_back({"flux_open", [open] { sm90::launch(open, nullptr); }, {}});
+      methods.push_back({"flux_open", [open] { enqueue_gemm(open, nullptr); }, {}});
 
   std::vector<double> errors;
   GemmProblem bare = p;

@@ -9,6 +9,8 @@
 #include "bench/gemm/ours.h"
 #include "bench/gemm/reference.h"
 #include "bench/gemm/timing.h"
+#include "plan/choose_tile.h"
+#include "world/gpu.h"
 
 namespace flux::bench {
 namespace {
@@ -31,7 +33,8 @@ int sweep(int argc, char** argv) {
   for (GemmProblem const& p : read_problems(argv[1], split(argv[2]), ranks, std::stoll(argv[4]))) {
     GemmBuffers buffers(p);
     struct Tried {
-      int row, band;
+      TileRow tile;
+      int band;
       double error;
     };
     std::vector<Tried> tried;
@@ -39,23 +42,23 @@ int sweep(int argc, char** argv) {
     if (cublas) methods = cublas->best(p, buffers.x.data(), buffers.weight.data(), buffers.out.data(), 2, random);
     size_t const theirs = methods.size();
     double const estimate = 2e-6 * p.m * p.rank_n() * p.rank_k() / 700e6;
-    for (int row = 0; row < sm90::kConfigs; ++row) {
-      if (argc > 7 && ("," + std::string(argv[7]) + ",").find("," + std::to_string(row) + ",") == std::string::npos)
+    std::vector<TileRow> const tiles = tile_rows(chip_of_device(0), p.layout, p.gated());
+    for (TileRow const& tile : tiles) {
+      if (argc > 7 &&
+          ("," + std::string(argv[7]) + ",").find("," + std::to_string(tile.row) + ",") == std::string::npos)
         continue;
-      sm90::Config const& config = sm90::kTable[row];
-      if (p.gated() && !config.gateable(p.layout)) continue;
-      int const tall = static_cast<int>((p.m + config.tile_m() - 1) / config.tile_m());
+      int const tall = static_cast<int>((p.m + tile.tile_m - 1) / tile.tile_m);
       for (int band : {4, 8}) {
         if (band > 4 && tall < band) continue;
-        sm90::Launch const l = plain_launch(p, buffers, row, band);
+        GemmLaunch const l = plain_launch(p, buffers, tile, band);
         buffers.out.poison();
-        sm90::launch(l, nullptr);
+        enqueue_gemm(l, nullptr);
         double const error =
             band > 4 ? 0
                      : error_of(p, buffers.x.data(), buffers.weight.data(),
                                 p.epilogue == "bias_gelu" ? buffers.bias.data() : nullptr, buffers.out.data(), 8);
-        tried.push_back({row, band, error});
-        methods.push_back({"", [l] { sm90::launch(l, nullptr); }, {}});
+        tried.push_back({tile, band, error});
+        methods.push_back({"", [l] { enqueue_gemm(l, nullptr); }, {}});
       }
     }
     measure(methods, rounds, std::clamp(static_cast<int>(0.3e-3 / estimate + 0.5), 1, 4), random);
@@ -65,10 +68,8 @@ int sweep(int argc, char** argv) {
                 p.rank_n(), p.rank_k(), p.tp, best, theirs ? methods[0].name.c_str() : "-");
     for (size_t i = theirs; i < methods.size(); ++i) {
       Tried const& t = tried[i - theirs];
-      sm90::Config const& c = sm90::kTable[t.row];
-      std::printf("T %d %dx%d%s/%d.%d.%d %d %.2f %.4f %.1e\n", t.row, c.block_m, c.block_n, c.ping_pong ? "p" : "c",
-                  c.cluster_m, c.cluster_n, c.cluster_k, t.band, methods[i].quantile(0.5),
-                  best / methods[i].quantile(0.5), t.error);
+      std::printf("T %d %dx%d/%d %d %.2f %.4f %.1e\n", t.tile.row, t.tile.tile_m, t.tile.tile_n, t.tile.cluster, t.band,
+                  methods[i].quantile(0.5), best / methods[i].quantile(0.5), t.error);
     }
     std::fflush(stdout);
   }

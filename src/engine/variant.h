@@ -34,6 +34,10 @@ struct AnyGate {
     return visit([&](auto const& gate) { return gate.where(rows); });
   }
   FLUX_HD bool waits() const { return kind != Kind::kOpen; }
+  /// Of a gate that waits, otherwise null.
+  FLUX_HD Watch const* watch() const {
+    return kind == Kind::kArrival ? &arrival.watch : kind == Kind::kRemote ? &remote.watch : nullptr;
+  }
   FLUX_HD bool wait(Rows rows, int slice, Party party) const {
     return visit([&](auto const& gate) { return gate.wait(rows, slice, party); });
   }

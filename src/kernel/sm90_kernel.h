@@ -11,10 +11,7 @@ __global__ void __launch_bounds__(S::config.threads(), 1)
                __grid_constant__ AnyGate const gate, __grid_constant__ AnyRoute const route) {
   extern __shared__ __align__(1024) unsigned char shared[];
   static_assert(sizeof(Shared<S>) <= S::config.shared_bytes(S::kLayout));
-  Watch const* const watch = gate.kind == AnyGate::Kind::kArrival  ? &gate.arrival.watch
-                             : gate.kind == AnyGate::Kind::kRemote ? &gate.remote.watch
-                                                                   : nullptr;
-  Engine<S> engine(operands, watch, *reinterpret_cast<Shared<S>*>(shared));
+  Engine<S> engine(operands, gate.watch(), *reinterpret_cast<Shared<S>*>(shared));
   run(engine, order, gate, route);
 }
 

@@ -23,8 +23,10 @@ bool known(Problem const& p) { return p.m > 0 && p.n > 0 && p.k > 0; }
 
 Machine machine_of(FromRankZero const& said) {
   Machine m;
-  m.engine = said.on_gpu ? EngineKind::kSm90 : EngineKind::kHost, m.processors = said.processors;
-  m.link.kind = !said.on_gpu ? LinkKind::kDeclared : said.across_pcie ? LinkKind::kPcie : LinkKind::kNvlink;
+  m.engine = said.engine, m.processors = said.processors;
+  m.link.kind = said.engine == EngineKind::kHost ? LinkKind::kDeclared
+                : said.across_pcie               ? LinkKind::kPcie
+                                                 : LinkKind::kNvlink;
   return m;
 }
 

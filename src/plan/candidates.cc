@@ -26,7 +26,7 @@ class Search {
     for (Plan const& way : ways()) {
       consider(way);  // in the tile that an operator takes on its own
       if (effort_ == Effort::kQuick) continue;
-      for (TileShape const& shape : shapes()) {
+      for (TileRow const& shape : shapes()) {
         Plan plan = way;
         plan.block_m = shape.tile_m, plan.block_n = shape.tile_n;
         consider(plan);
@@ -98,13 +98,13 @@ class Search {
   }
 
   // The fastest GEMM first, so that a bound is found early.
-  std::vector<TileShape> shapes() const {
+  std::vector<TileRow> shapes() const {
     auto list = tile_shapes(machine_, problem_.layout, problem_.gated);
     std::stable_sort(list.begin(), list.end(),
-                     [&](TileShape const& a, TileShape const& b) { return cycles_of(a) < cycles_of(b); });
+                     [&](TileRow const& a, TileRow const& b) { return cycles_of(a) < cycles_of(b); });
     return list;
   }
-  double cycles_of(TileShape const& shape) const {
+  double cycles_of(TileRow const& shape) const {
     return cycles(shape, problem_.m, problem_.local_n(), problem_.local_k(), problem_.layout, machine_);
   }
 

@@ -53,6 +53,7 @@ void each_field(M& machine, F&& f) {
   f("clock_mhz", machine.clock_mhz, kMegahertz), f("sustained_mhz", machine.sustained_mhz, kMegahertz);
   f("library_speed", machine.library_speed, kSpeed), f("memory_gbps", machine.memory_gbps, kRate);
   f.optional("l2_bytes", machine.l2_bytes, Range{0, 1e12});
+  f.optional("shared_bytes", machine.shared_bytes, Range{48 << 10, 1 << 20});
   f("gemm_us", machine.gemm_us, kMicroseconds), f("call_us", machine.call_us, kMicroseconds);
   f("beside", machine.beside, kPart), f("mirror", machine.mirror);
 }
@@ -67,7 +68,10 @@ struct Writer {
   void operator()(char const* key, Number value, Range) {
     object[key] = value;
   }
-  void optional(char const* key, double value, Range range) { (*this)(key, value, range); }
+  template <class Number>
+  void optional(char const* key, Number value, Range range) {
+    (*this)(key, value, range);
+  }
 };
 
 class Reader {
@@ -100,7 +104,8 @@ class Reader {
     number = static_cast<Number>(found);
   }
   /// Files from before there was such a number keep the usual one.
-  void optional(char const* key, double& number, Range range) {
+  template <class Number>
+  void optional(char const* key, Number& number, Range range) {
     if (object_.contains(key)) (*this)(key, number, range);
   }
   nlohmann::json const& find(char const* key) {

@@ -5,14 +5,14 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/tile_row.h"
+
 namespace flux {
 
 /// How ranks reach each other. `kDeclared` is the host worlds' link, which is none.
 enum class LinkKind { kNvlink, kPcie, kDeclared };
 std::string_view name(LinkKind kind);  ///< `nvlink`, `pcie`, `declared`
 
-/// Which tiles there are and how fast: src/plan/tile_shapes.h.
-enum class EngineKind { kSm90, kSm80, kHost };
 std::string_view name(EngineKind kind);  ///< `sm90`, `sm80`, `host`
 
 /// Rates in 10^9 bytes/s, one way, of one rank, while the other direction is as busy.
@@ -47,10 +47,11 @@ struct Machine {
   double library_speed = 1;  ///< of the best library GEMM, over our engine's
   double memory_gbps = 0;    ///< read and write together
   double l2_bytes = 50e6;    ///< the cache that all processors share; a file need not say it
-  double gemm_us = 0;        ///< a GEMM beside its tiles: launch, first operands, last store
-  double call_us = 0;        ///< a fused call beside copies, GEMM and sums
-  double beside = 1;         ///< the rate of tiles while copies run, as a part of their rate alone
-  bool mirror = false;       ///< one rank of a world whose others are played: docs/measuring.md
+  int shared_bytes = 227 * 1024;  ///< that one block may have; a file need not say it
+  double gemm_us = 0;             ///< a GEMM beside its tiles: launch, first operands, last store
+  double call_us = 0;             ///< a fused call beside copies, GEMM and sums
+  double beside = 1;              ///< the rate of tiles while copies run, as a part of their rate alone
+  bool mirror = false;            ///< one rank of a world whose others are played: docs/measuring.md
   LinkRates link;
 
   bool operator==(Machine const&) const = default;

@@ -41,7 +41,7 @@ Machine measured_machine(MachineProbe& probe, Machine m) {
                 depth = host ? 1024 : 8192;
   m.clock_mhz = m.sustained_mhz = 1000;
   auto cycles_of = [&](int64_t m_rows) {
-    TileShape const shape = best_shape(m_rows, columns, depth, WeightLayout::kOutIn, false, m);
+    TileRow const shape = best_shape(m_rows, columns, depth, WeightLayout::kOutIn, false, m);
     return cycles(shape, m_rows, columns, depth, WeightLayout::kOutIn, m);
   };
   double const short_us = probe.gemm_us(few, columns, depth, false),

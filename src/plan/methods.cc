@@ -25,7 +25,7 @@ double chunked_us(Problem const& p, Machine const& machine) {
   }
   LinkRates const& link = machine.link;
   int64_t const rows = (p.m + p.ranks - 1) / p.ranks;
-  TileShape const shape = best_shape(rows, p.local_n(), p.local_k(), p.layout, p.gated, machine);
+  TileRow const shape = best_shape(rows, p.local_n(), p.local_k(), p.layout, p.gated, machine);
   double const clock = parts(p, machine).clock_mhz, bytes = static_cast<double>(rows * p.row_bytes());
   double const piece = machine.gemm_us +
                        cycles(shape, rows, p.local_n(), p.local_k(), p.layout, machine) / machine.library_speed / clock;
@@ -49,7 +49,7 @@ OperatorCost Costs::of(Problem const& problem, Method method) {
 }
 
 double Costs::gemm_us(int64_t m, int64_t n, int64_t k) {
-  TileShape const shape = best_shape(m, n, k, WeightLayout::kOutIn, false, machine_);
+  TileRow const shape = best_shape(m, n, k, WeightLayout::kOutIn, false, machine_);
   double const of = cycles(shape, m, n, k, WeightLayout::kOutIn, machine_) / machine_.library_speed;
   return machine_.gemm_us + of / clock_mhz(machine_, busy(of / machine_.clock_mhz, 0));
 }

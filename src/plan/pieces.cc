@@ -16,7 +16,7 @@ int64_t rows_at_once(Plan const& plan, Carried what, int64_t m, int ranks, int64
 // Fewer rows than these do not go alone: they would read all weights.
 constexpr int kRowsTogether = 128;
 
-sm90::TiledRows rows_to_tile(int64_t m, int64_t at_once, bool in_pieces) {
+TiledRows rows_to_tile(int64_t m, int64_t at_once, bool in_pieces) {
   if (!in_pieces) return {m};
   if (at_once < kRowsTogether) return {m, std::min<int64_t>(m, kRowsTogether)};
   return {at_once};

@@ -1,7 +1,7 @@
 #pragma once
 // In which pieces rows and partial sums travel, and what carries them: the rules of the GPU operators, which the
 // simulator goes by too.
-#include "engine/sm90/choose.h"
+#include "engine/tile_row.h"
 #include "flux/plan.h"
 #include "flux/problem.h"
 #include "tile/packet.h"
@@ -17,7 +17,7 @@ int64_t rows_at_once(Plan const& plan, Carried what, int64_t m, int ranks, int64
 /// For which rows of m the tiles are chosen: all; or `in_pieces`, where PCIe lets the GEMM go on no faster than
 /// `at_once` rows come, or go, at a time, for those; where they are few, for all, and for those behind the last arrival
 /// or before the first departure.
-sm90::TiledRows rows_to_tile(int64_t m, int64_t at_once, bool in_pieces);
+TiledRows rows_to_tile(int64_t m, int64_t at_once, bool in_pieces);
 
 /// Tile rows of partial sums that are multiplied side by side however low shards are: alone, each would read all
 /// weights.

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "engine/sm90/choose.h"
+#include "engine/sm90/config.h"
 #include "flux/error.h"
 #include "tile/packet.h"
 
@@ -23,15 +23,18 @@ int64_t rows_at_once(Plan const& plan, Problem const& problem, Machine const& ma
                       problem.row_bytes(), across_pcie(machine));
 }
 
-TileShape shape_of(Plan const& plan, Problem const& p, sm90::TiledRows rows, Machine const& machine) {
+TileRow shape_of(Plan const& plan, Problem const& p, TiledRows rows, Machine const& machine) {
   bool const host = machine.engine == EngineKind::kHost;  // its operators take 256 x 512, or any
-  if (host) return plan.block_m == 0 ? TileShape{256, 512} : TileShape{plan.block_m, plan.block_n};
+  if (host) {
+    bool const open = plan.block_m == 0;
+    return {EngineKind::kHost, -1, open ? 256 : plan.block_m, open ? 512 : plan.block_n};
+  }
   if (plan.block_m == 0) return usual_shape(rows, p.local_n(), p.local_k(), p.layout, p.gated, machine);
   auto const named =
       named_shape(plan.block_m, plan.block_n, rows, p.local_n(), p.local_k(), p.layout, p.gated, machine);
   if (named) return *named;
   std::string known;
-  for (TileShape const& shape : tile_shapes(machine, p.layout, p.gated))
+  for (TileRow const& shape : tile_shapes(machine, p.layout, p.gated))
     known += fmt::format(" {}x{}", shape.tile_m, shape.tile_n);
   throw Error(ErrorKind::kUnsupported, fmt::format("tile={}x{} is none of the {} engine's: auto{}", plan.block_m,
                                                    plan.block_n, name(machine.engine), known));
@@ -114,10 +117,10 @@ void resolve_gather(Resolved& r, Plan const& plan, Machine const& machine) {
 // As the GPU operators decide it where the plan leaves the route open, by the engine's own cost.
 bool worth_staging(Resolved const& r, int64_t at_once, Machine const& machine) {
   Problem const& p = r.problem;
-  auto cycles_of = [&](sm90::TiledRows chosen_for, int64_t rows, Machine const& on) {
-    TileShape const shape = usual_shape(chosen_for, p.n, p.local_k(), p.layout, false, on);
-    return shape.config ? sm90::cost(*shape.config, rows, p.n, p.local_k(), on.processors)
-                        : cycles(shape, rows, p.n, p.local_k(), p.layout, on);
+  auto cycles_of = [&](TiledRows chosen_for, int64_t rows, Machine const& on) {
+    TileRow const shape = usual_shape(chosen_for, p.n, p.local_k(), p.layout, false, on);
+    return shape.engine != EngineKind::kHost ? cost(shape, rows, p.n, p.local_k(), chip_of(on))
+                                             : cycles(shape, rows, p.n, p.local_k(), p.layout, on);
   };
   int64_t const piece = std::max<int64_t>(at_once, tile_rows_together(1));
   double const hidden =
@@ -222,7 +225,7 @@ Parts parts(Problem const& p, Machine const& machine) {
     t.comm_us = std::min(t.comm_us, packets_us(p, shots, machine));
   double const fastest = std::max({link.store_gbps, link.load_gbps, link.block_gbps});
   t.least_comm_us = std::min(t.comm_us, shots * link.flag_us + at(bytes, fastest));
-  TileShape const shape = best_shape(p.m, p.local_n(), p.local_k(), p.layout, p.gated, machine);
+  TileRow const shape = best_shape(p.m, p.local_n(), p.local_k(), p.layout, p.gated, machine);
   double const of_gemm = cycles(shape, p.m, p.local_n(), p.local_k(), p.layout, machine) / machine.library_speed;
   double const rough = of_gemm / machine.clock_mhz;
   t.clock_mhz = clock_mhz(machine, busy(rough, t.comm_us));

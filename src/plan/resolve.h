@@ -14,7 +14,7 @@ enum class Way { kNone, kPush, kStage, kSum, kRing, kBroadcast, kPackets };
 struct Resolved {
   Problem problem;
   Plan plan;  ///< of which transport, k_slices and store are read
-  TileShape shape;
+  TileRow shape;
   int band = 1;  ///< of the raster
   bool fused = true;
   int copying = 0;     ///< blocks of the GPU that carry rows or partials; 0: the copy engine does

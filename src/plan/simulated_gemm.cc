@@ -1,4 +1,5 @@
 // The tiles of a simulated GEMM: wait, multiply, store, announce.
+#include "engine/sm90/config.h"
 #include "plan/simulator.h"
 
 namespace flux {
@@ -90,7 +91,7 @@ double Simulator::storing_us(Tile tile) const {
   if (machine_.engine != EngineKind::kSm90) return 0;
   constexpr int kSwizzled = 64;  // chunks of so many columns go in pieces of 16 bytes
   StoreKind const store = r().plan.store;
-  double const by_rows = r().shape.config->chunk_n == kSwizzled ? 0.15 : 0.5;
+  double const by_rows = sm90::kTable[r().shape.row].chunk_n == kSwizzled ? 0.15 : 0.5;
   double const bytes_a_cycle = store == StoreKind::kTensor ? 32 : store == StoreKind::kVector ? 2.2 : by_rows;
   return tile.rows * columns(tile) * element_ / r().shape.cluster / bytes_a_cycle / out_.parts.clock_mhz;
 }

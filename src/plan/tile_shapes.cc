@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/sm90/config.h"
+
 namespace flux {
 namespace {
 
 double up(int64_t a, int64_t b) { return static_cast<double>((a + b - 1) / b); }
 
-// Chips before Hopper: one block a tile, accumulators in registers, operands by cp.async. Shapes as libraries use them.
-constexpr TileShape kSm80[] = {{256, 128}, {128, 256}, {128, 128}, {256, 64},
-                               {128, 64},  {64, 256},  {64, 128},  {64, 64}};
 // The host engine multiplies in blocks that spare it the packing of operands.
-constexpr TileShape kHost[] = {{256, 512}, {128, 512}, {64, 512}, {256, 256}};
+constexpr TileRow host_tile(int tile_m, int tile_n) { return {EngineKind::kHost, -1, tile_m, tile_n, 1}; }
+constexpr TileRow kHost[] = {host_tile(256, 512), host_tile(128, 512), host_tile(64, 512), host_tile(256, 256)};
 
 /// Both operands once, at what a kernel reaches of the memory's rate.
 double memory_cycles(int64_t m, int64_t n, int64_t k, Machine const& machine) {
@@ -21,7 +21,7 @@ double memory_cycles(int64_t m, int64_t n, int64_t k, Machine const& machine) {
          (machine.memory_gbps * kReached / machine.clock_mhz * 1e3);
 }
 
-double cost(TileShape const& s, int64_t m, int64_t n, int64_t k, Machine const& machine) {
+double cost_of(TileRow const& s, int64_t m, int64_t n, int64_t k, Machine const& machine) {
   constexpr double kTile = 2500;    // prologue and epilogue of a tile, in cycles
   constexpr double kNarrow = 0.07;  // tiles below 128 x 256 read more operand bytes for each product
   double const area = double{1} * s.tile_m * s.tile_n;
@@ -34,29 +34,25 @@ double cost(TileShape const& s, int64_t m, int64_t n, int64_t k, Machine const& 
 
 }  // namespace
 
-std::vector<TileShape> tile_shapes(Machine const& machine, WeightLayout layout, bool gated) {
-  std::vector<TileShape> list;
-  if (machine.engine == EngineKind::kSm80) return {std::begin(kSm80), std::end(kSm80)};
+Chip chip_of(Machine const& machine) { return {machine.engine, machine.processors, machine.shared_bytes}; }
+
+std::vector<TileRow> tile_shapes(Machine const& machine, WeightLayout layout, bool gated) {
   if (machine.engine == EngineKind::kHost) return {std::begin(kHost), std::end(kHost)};
-  for (sm90::Config const& config : sm90::kTable)
-    if (!gated || config.gateable(layout))
-      list.push_back({config.tile_m(), config.tile_n(), config.cluster(), &config});
-  return list;
+  return tile_rows(chip_of(machine), layout, gated);
 }
 
-int workers(TileShape const& shape, Machine const& machine) { return std::max(machine.processors / shape.cluster, 1); }
+int workers(TileRow const& shape, Machine const& machine) { return std::max(machine.processors / shape.cluster, 1); }
 
-double cycles(TileShape const& shape, int64_t m, int64_t n, int64_t k, WeightLayout layout, Machine const& machine) {
+double cycles(TileRow const& shape, int64_t m, int64_t n, int64_t k, WeightLayout layout, Machine const& machine) {
   if (m == 0 || n == 0 || k == 0) return 0;
-  if (!shape.config) return cost(shape, m, n, k, machine);
+  if (shape.engine != EngineKind::kSm90) return cost_of(shape, m, n, k, machine);
   constexpr double kOddWidth = 0.12;  // as in sm90::choose
-  bool const odd = layout == WeightLayout::kInOut && shape.config->block_n % 16 != 0;
+  bool const odd = layout == WeightLayout::kInOut && sm90::kTable[shape.row].block_n % 16 != 0;
   double const memory = memory_cycles(m, n, k, machine);  // the table's cost knows the memory of one chip
-  return std::max(memory, sm90::cost(*shape.config, m, n, k, machine.processors) * (odd ? 1 + kOddWidth : 1));
+  return std::max(memory, cost(shape, m, n, k, chip_of(machine)) * (odd ? 1 + kOddWidth : 1));
 }
 
-double tile_cycles(TileShape const& shape, int64_t m, int64_t n, int64_t k, WeightLayout layout,
-                   Machine const& machine) {
+double tile_cycles(TileRow const& shape, int64_t m, int64_t n, int64_t k, WeightLayout layout, Machine const& machine) {
   double const waves = std::ceil(up(m, shape.tile_m) * up(n, shape.tile_n) / workers(shape, machine));
   return waves == 0 ? 0 : cycles(shape, m, n, k, layout, machine) / waves;
 }
@@ -66,38 +62,28 @@ double read_again(double bytes, Machine const& machine) {
   return half > 0 ? std::clamp((bytes - half) / half, 0.0, 1.0) : 1;
 }
 
-TileShape best_shape(int64_t m, int64_t n, int64_t k, WeightLayout layout, bool gated, Machine const& machine) {
-  TileShape best;
+TileRow best_shape(int64_t m, int64_t n, int64_t k, WeightLayout layout, bool gated, Machine const& machine) {
+  TileRow best;
   double least = 0;
-  for (TileShape const& shape : tile_shapes(machine, layout, gated)) {
+  for (TileRow const& shape : tile_shapes(machine, layout, gated)) {
     double const c = cycles(shape, m, n, k, layout, machine);
     if (best.tile_m == 0 || c < least) best = shape, least = c;
   }
   return best;
 }
 
-namespace {
-
-TileShape of_row(int row) {
-  sm90::Config const& config = sm90::kTable[row];
-  return {config.tile_m(), config.tile_n(), config.cluster(), &config};
+TileRow usual_shape(TiledRows m, int64_t n, int64_t k, WeightLayout layout, bool gated, Machine const& machine) {
+  if (machine.engine == EngineKind::kHost) return best_shape(m.rows, n, k, layout, gated, machine);
+  return choose_tile(m, n, k, layout, gated, chip_of(machine)).tile;
 }
 
-}  // namespace
-
-TileShape usual_shape(sm90::TiledRows m, int64_t n, int64_t k, WeightLayout layout, bool gated,
-                      Machine const& machine) {
-  if (machine.engine != EngineKind::kSm90) return best_shape(m.rows, n, k, layout, gated, machine);
-  return of_row(sm90::choose(m, n, k, layout, gated, machine.processors).row);
-}
-
-std::optional<TileShape> named_shape(int tile_m, int tile_n, sm90::TiledRows m, int64_t n, int64_t k,
-                                     WeightLayout layout, bool gated, Machine const& machine) {
-  if (machine.engine == EngineKind::kSm90) {
-    auto const choice = sm90::choose_of(tile_m, tile_n, m, n, k, layout, gated, machine.processors);
-    return choice ? std::optional(of_row(choice->row)) : std::nullopt;
+std::optional<TileRow> named_shape(int tile_m, int tile_n, TiledRows m, int64_t n, int64_t k, WeightLayout layout,
+                                   bool gated, Machine const& machine) {
+  if (machine.engine != EngineKind::kHost) {
+    auto const choice = choose_tile(tile_m, tile_n, m, n, k, layout, gated, chip_of(machine));
+    return choice ? std::optional(choice->tile) : std::nullopt;
   }
-  for (TileShape const& shape : tile_shapes(machine, layout, gated))
+  for (TileRow const& shape : tile_shapes(machine, layout, gated))
     if (shape.tile_m == tile_m && shape.tile_n == tile_n) return shape;
   return std::nullopt;
 }

@@ -87,14 +87,15 @@ FLUX_HD void run(Engine& engine, Schedule const& order, Gate const& gate, Route 
           if (route.announces()) each(walk, announce);
         });
   } else {
-    each(start(), [&](Tile tile) {
+    for (int i = engine.first(); i < order.size(); i += engine.stride()) {
+      Tile const tile = order[i];  // a walk's state would take a GPU's threads more registers than it saves divisions
       for (int s = 0; s < slices.ranks; ++s) {
-        if (!wait(tile, s)) return false;
+        if (!wait(tile, s)) return;
         load(tile, s);
         multiply(tile, k_of(s));
       }
-      return store(tile) && (!route.announces() || announce(tile)) && engine.check(true);
-    });
+      if (!store(tile) || (route.announces() && !announce(tile)) || !engine.check(true)) return;
+    }
   }
 }
 

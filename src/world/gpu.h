@@ -3,6 +3,7 @@
 // implementation.
 #include <memory>
 
+#include "engine/tile_row.h"
 #include "world/symmetric_memory.h"
 
 namespace flux {
@@ -23,6 +24,8 @@ class Gpu {
   virtual int processors() const = 0;
   /// Multiprocessors of kernels that need none left free: all, or this rank's part.
   virtual int most_processors() const { return processors(); }
+  /// Which engine multiplies, and what its tiles are chosen by: the same on every rank.
+  virtual Chip chip() const = 0;
   /// Whether `processors` are all it has.
   virtual bool whole() const = 0;
   /// Whether other ranks, threads of this process, have a part of it.
@@ -58,6 +61,10 @@ class Gpu {
   /// same Error.
   virtual std::vector<LinkProof> prove_links(Bootstrap&, double /*limit_seconds*/) { return {}; }
 };
+
+/// What a GPU is to the engines. The environment's FLUX_ENGINE, sm90 or sm80, names another engine than the best one;
+/// throws Error{kUnsupported} where that does not run on it, kInvalid for any other word.
+Chip chip_of_device(int device);
 
 /// `parts` ranks share the GPU; or `mirror` says what plays the other ranks' memory. Throws Error{kUnsupported} where
 /// there is no such GPU, or no CUDA in this build.

@@ -3,6 +3,7 @@
 // tuned plans.
 #include <string>
 
+#include "engine/tile_row.h"
 #include "flux/world.h"
 
 namespace flux {
@@ -10,7 +11,8 @@ namespace flux {
 class Gpu;
 
 struct FromRankZero {
-  bool on_gpu = false, across_pcie = false;
+  EngineKind engine = EngineKind::kHost;
+  bool across_pcie = false;
   int processors = 1;       ///< multiprocessors of its GPU, or 1
   double tune_seconds = 0;  ///< WorldOptions::tune_seconds
   std::string plans;        ///< the text of the file; empty: there is none, or it cannot be read

@@ -8,7 +8,7 @@
 
 #include "gpu/mlp.h"
 #include "kernel/call.h"
-#include "kernel/sm90.h"
+#include "kernel/gemm.h"
 #include "trace/timeline.h"
 
 namespace flux::test {
@@ -199,13 +199,13 @@ TEST_F(Calls, ARecordedCallShowsEveryTileAndCopy) {
 // Rule of the protocol: what begins a call finds room while a GEMM that waits holds all but the spare multiprocessors.
 TEST_F(Calls, ACallBeginsWhileAWaitingGemmHoldsTheGpu) {
   std::mt19937 random(1);
-  for (int row = 0; row < sm90::kConfigs; ++row) {
-    sm90::Config const& config = sm90::kTable[row];
-    int64_t const k = 64, n = 16 * config.tile_n(), m = 64 * config.tile_m();
+  for (int row = 0; row < kGpuTiles; ++row) {
+    TileRow const tile = gpu_tile(row);
+    int64_t const k = 64, n = 16 * tile.tile_n, m = 64 * tile.tile_m;
     DeviceMatrix x(DType::kBF16, m, k), w(DType::kBF16, n, k), y(DType::kBF16, m, n);
     DeviceBytes words(64 * sizeof(Word)), record(sizeof(Record));
     x.fill(random, true), w.fill(random, true);
-    sm90::prepare(row, DType::kBF16, WeightLayout::kOutIn), prepare_calls();
+    prepare_gemm(gpu_tile(row), DType::kBF16, WeightLayout::kOutIn), prepare_calls();
     Word const goal = 0x5eed, granted = kGranted;
     Word* const word = words.as<Word>();  // [0] abort, [2, 4) arrivals, [8, 10) credits, [12, 14) begun
     must(cudaMemcpy(word + 9, &granted, sizeof granted, cudaMemcpyHostToDevice));
@@ -215,21 +215,21 @@ TEST_F(Calls, ACallBeginsWhileAWaitingGemmHoldsTheGpu) {
     for (int r = 0; r < 2; ++r)
       call.watch.abort.base[r] = word, call.credits.base[r] = word + 8, call.begun.base[r] = word + 12;
 
-    sm90::Launch l;
-    l.config = row, l.weight = w.tensor(), l.a.base[0] = x.bytes.as(), l.a_stride = k;
+    GemmLaunch l;
+    l.tile = gpu_tile(row), l.weight = w.tensor(), l.a.base[0] = x.bytes.as(), l.a_stride = k;
     l.c.base[0] = y.bytes.as(), l.c_stride = n;
-    l.order = arrange(Order::kNaive, Tiling::kAcross, {m, 2, 1}, config.tile_m(), sm90::tiles_n(config, n), 4, 0);
+    l.order = arrange(Order::kNaive, Tiling::kAcross, {m, 2, 1}, tile.tile_m, tile.tiles_n(n), 4, 0);
     Arrival arrival;
     arrival.layout = {{m, 2, 1}, {k, 1, 64}, m}, arrival.words = word + 2, arrival.goal = goal;
     arrival.watch = call.watch;
     // All tiles wait for the peer's shard: rank 1's own is rank 0's.
     arrival.rank = 1;
     l.gate = arrival, l.route = Keep{0, m};
-    cudaDeviceGetAttribute(&l.blocks, cudaDevAttrMultiProcessorCount, 0);
-    l.blocks -= 2;
+    cudaDeviceGetAttribute(&l.processors, cudaDevAttrMultiProcessorCount, 0);
+    l.processors -= 2;
     l.a.base[1] = x.bytes.as();
     OwnStream gemm, side, writes;
-    sm90::launch(l, gemm);
+    enqueue_gemm(l, gemm);
     usleep(2000);
     enqueue_begin(call, side);
     usleep(2000);

@@ -9,12 +9,20 @@
 #include <random>
 #include <vector>
 
+#include "engine/sm80/config.h"
+#include "engine/sm90/config.h"
 #include "flux/tensor.h"
 #include "world/cuda/copy_stream.h"
 
 namespace flux::test {
 
 inline void must(cudaError_t error) { ASSERT_EQ(error, cudaSuccess) << cudaGetErrorString(error); }
+
+/// The tiles of both engines, one behind the other: a GPU of compute capability 9.0 runs them all.
+inline constexpr int kGpuTiles = sm90::kConfigs + sm80::kConfigs;
+inline TileRow gpu_tile(int row) {
+  return row < sm90::kConfigs ? sm90::tile_row(row) : sm80::tile_row(row - sm90::kConfigs);
+}
 
 /// Tests that run where a GPU of compute capability 9.0 is, and are skipped elsewhere.
 class OnHopper : public testing::Test {

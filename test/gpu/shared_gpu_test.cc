@@ -4,9 +4,9 @@
 
 #include "bench/tolerance.h"
 #include "gpu/device.h"
+#include "kernel/gemm.h"
 #include "kernel/residency.h"
 #include "kernel/slot_sum.h"
-#include "kernel/sm90.h"
 
 namespace flux::test {
 namespace {
@@ -58,10 +58,10 @@ class SharedGpu : public OnHopper {
     for (int i = 0; i < size(); ++i) all.base[i] = ranks[i]->words.as<Word>();
     return all;
   }
-  sm90::Launch launch_of(int rank, int row) {
+  GemmLaunch launch_of(int rank, int row) {
     Rank& me = *ranks[rank];
-    sm90::Launch l;
-    l.config = row, l.weight = me.w.tensor(), l.blocks = blocks();
+    GemmLaunch l;
+    l.tile = gpu_tile(row), l.weight = me.w.tensor(), l.processors = blocks();
     return l;
   }
 };
@@ -78,6 +78,8 @@ TEST_F(SharedGpu, AllBlocksAreResidentTogether) {
   for (int i = 0; i < 2; ++i) raw.push_back(*streams.emplace_back(std::make_unique<OwnStream>()));
   EXPECT_FALSE(resident_together(raw, 200, 0.2)) << "more blocks than any GPU of this kind holds";
 }
+
+constexpr int kSm80 = sm90::kConfigs;  // the first row of the other engine, in gpu_tile()
 
 struct Shape {
   int ranks, row;
@@ -131,16 +133,15 @@ class AllGather : public SharedGpu {
   }
 
   void multiply(int r, Shape const& s, double limit_seconds = 20) {
-    sm90::Config const& config = sm90::kTable[s.row];
+    TileRow const tile = gpu_tile(s.row);
     Rank& me = *ranks[r];
-    sm90::Launch l = launch_of(r, s.row);
+    GemmLaunch l = launch_of(r, s.row);
     l.a.base[r] = me.data.as(), l.a_stride = s.k;
     l.c.base[r] = me.y.bytes.as(), l.c_stride = s.n;
-    l.order =
-        arrange(Order::kArrival, Tiling::kAcross, layout.shards, config.tile_m(), sm90::tiles_n(config, s.n), 4, r);
+    l.order = arrange(Order::kArrival, Tiling::kAcross, layout.shards, tile.tile_m, tile.tiles_n(s.n), 4, r);
     l.gate = Arrival{r, layout, me.words.as<Word>(), kGoal, watch(r, limit_seconds)};
     l.route = Keep{r, s.m};
-    sm90::launch(l, me.compute);
+    enqueue_gemm(l, me.compute);
   }
 
   double error(int r) {
@@ -155,7 +156,10 @@ TEST_F(AllGather, ByCopies) {
   for (Shape const& s :
        {Shape{2, 0, 512, 512, 192, true}, Shape{3, 8, 1000, 344, 328, true}, Shape{8, 5, 2048, 256, 256, true},
         Shape{8, 3, 63, 200, 1000, true}, Shape{8, 12, 7, 96, 640, true}, Shape{4, 7, 777, 312, 136, true, DType::kF16},
-        Shape{8, 9, 1024, 528, 1024, false}, Shape{2, 11, 700, 264, 512, false}})
+        Shape{8, 9, 1024, 528, 1024, false}, Shape{2, 11, 700, 264, 512, false},
+        Shape{2, kSm80 + 1, 512, 512, 192, true}, Shape{3, kSm80 + 2, 1000, 344, 328, true},
+        Shape{8, kSm80 + 7, 63, 200, 1000, true}, Shape{4, kSm80 + 4, 777, 312, 136, true, DType::kF16},
+        Shape{8, kSm80 + 2, 1024, 528, 1024, false}})
     for (int slices : {1, 3}) {
       prepare(s, s.m > 512 ? 100 : 0, slices);
       for (int r = 0; r < s.ranks; ++r) {  // own rows lie there before the kernel starts
@@ -177,20 +181,20 @@ TEST_F(AllGather, ByCopies) {
 
 TEST_F(AllGather, RemoteRows) {
   for (Shape const& s :
-       {Shape{4, sm90::kConfigs - 2, 64, 512, 512, true}, Shape{8, sm90::kConfigs - 1, 50, 256, 1024, true}})
+       {Shape{4, sm90::kConfigs - 2, 64, 512, 512, true}, Shape{8, sm90::kConfigs - 1, 50, 256, 1024, true},
+        Shape{8, kSm80 + 7, 50, 256, 1024, true}, Shape{3, kSm80 + 2, 200, 512, 512, true}})
     for (StoreKind store : {StoreKind::kTensor, StoreKind::kBulk, StoreKind::kVector}) {
       prepare(s, 0, 1);
-      sm90::Config const& config = sm90::kTable[s.row];
+      TileRow const tile = gpu_tile(s.row);
       for (int r = 0; r < s.ranks; ++r) {
-        sm90::Launch l = launch_of(r, s.row);
+        GemmLaunch l = launch_of(r, s.row);
         l.a_stride = s.k;
         for (int p = 0; p < s.ranks; ++p) l.a.base[p] = ranks[p]->x.bytes.as();
         l.c.base[r] = ranks[r]->y.bytes.as(), l.c_stride = s.n;
-        l.order =
-            arrange(Order::kArrival, Tiling::kWithin, layout.shards, config.tile_m(), sm90::tiles_n(config, s.n), 4, r);
+        l.order = arrange(Order::kArrival, Tiling::kWithin, layout.shards, tile.tile_m, tile.tiles_n(s.n), 4, r);
         l.gate = Remote{r, layout.shards, s.k, ranks[r]->words.as<Word>(), kGoal, watch(r)};
         l.route = Keep{r, s.m}, l.store = store;
-        sm90::launch(l, ranks[r]->compute);
+        enqueue_gemm(l, ranks[r]->compute);
         for (int p = 0; p < s.ranks; ++p)
           must(cudaMemcpyAsync(ranks[p]->words.as<Word>() + r, ranks[r]->goal.as<Word>(), sizeof(Word),
                                cudaMemcpyDeviceToDevice, ranks[r]->copies));
@@ -226,9 +230,9 @@ class ReduceScatter : public SharedGpu {
 
   void prepare(Shape const& s, bool all_reduce) {
     ranks.clear();
-    sm90::prepare(s.row, s.dtype, WeightLayout::kOutIn), prepare_slot_sum();
+    prepare_gemm(gpu_tile(s.row), s.dtype, WeightLayout::kOutIn), prepare_slot_sum();
     std::mt19937 random(static_cast<unsigned>(s.m + s.k));
-    bands = {{s.m, all_reduce ? 1 : s.ranks, 1}, sm90::kTable[s.row].tile_m(), Tiling::kAcross};
+    bands = {{s.m, all_reduce ? 1 : s.ranks, 1}, gpu_tile(s.row).tile_m, Tiling::kAcross};
     slot_rows = bands.shards.largest();
     total.setZero(s.m, s.n);
     for (int r = 0; r < s.ranks; ++r) {
@@ -242,19 +246,19 @@ class ReduceScatter : public SharedGpu {
     must(cudaDeviceSynchronize());
   }
 
-  sm90::Launch launch(int r, Shape const& s) {
-    sm90::Config const& config = sm90::kTable[s.row];
-    sm90::Launch l = launch_of(r, s.row);
+  GemmLaunch launch(int r, Shape const& s) {
+    TileRow const tile = gpu_tile(s.row);
+    GemmLaunch l = launch_of(r, s.row);
     l.a.base[r] = ranks[r]->x.bytes.as(), l.a_stride = s.k, l.c_stride = s.n;
     for (int p = 0; p < s.ranks; ++p) l.c.base[p] = ranks[p]->data.as();
     l.gate = Open{r, s.k};
-    l.order = arrange(Order::kRotated, Tiling::kAcross, bands.shards, config.tile_m(), sm90::tiles_n(config, s.n), 4,
+    l.order = arrange(Order::kRotated, Tiling::kAcross, bands.shards, tile.tile_m, tile.tiles_n(s.n), 4,
                       bands.shards.ranks > 1 ? r : 0);
     return l;
   }
   Announcer announcer(int r, Shape const& s) {
     Announcer out;
-    out.bands = bands, out.tiles_n = sm90::announcements(sm90::kTable[s.row], s.n);
+    out.bands = bands, out.tiles_n = gpu_tile(s.row).announcements(s.n);
     out.counts = ranks[r]->counts.as<Word>(), out.words = words(), out.goal = kGoal;
     return out;
   }
@@ -280,9 +284,20 @@ class ReduceScatter : public SharedGpu {
     }
   }
   static std::vector<Shape> shapes() {
-    return {{2, 0, 512, 512, 64, true},    {3, 8, 1000, 344, 72, true},   {8, 5, 2048, 256, 64, true},
-            {8, 3, 63, 200, 40, true},     {8, 12, 7, 96, 40, true},      {4, 2, 777, 312, 56, true, DType::kF16},
-            {8, 9, 1024, 528, 512, false}, {2, 11, 700, 264, 512, false}, {5, 1, 610, 520, 64, true}};
+    return {{2, 0, 512, 512, 64, true},
+            {3, 8, 1000, 344, 72, true},
+            {8, 5, 2048, 256, 64, true},
+            {8, 3, 63, 200, 40, true},
+            {8, 12, 7, 96, 40, true},
+            {4, 2, 777, 312, 56, true, DType::kF16},
+            {8, 9, 1024, 528, 512, false},
+            {2, 11, 700, 264, 512, false},
+            {5, 1, 610, 520, 64, true},
+            {2, kSm80 + 1, 512, 512, 64, true},
+            {3, kSm80 + 2, 1000, 344, 72, true},
+            {8, kSm80 + 7, 63, 200, 40, true},
+            {4, kSm80 + 6, 777, 312, 56, true, DType::kF16},
+            {8, kSm80 + 2, 1024, 528, 512, false}};
   }
 };
 
@@ -292,9 +307,9 @@ TEST_F(ReduceScatter, PushIntoSlots) {
       prepare(s, false);
       for (int r = 0; r < s.ranks; ++r) sum(r, s, r);  // waits for what is yet to be launched
       for (int r = 0; r < s.ranks; ++r) {
-        sm90::Launch l = launch(r, s);
+        GemmLaunch l = launch(r, s);
         l.route = Push{r, slot_rows, announcer(r, s)}, l.store = store;
-        sm90::launch(l, ranks[r]->compute);
+        enqueue_gemm(l, ranks[r]->compute);
       }
       expect(s);
     }
@@ -306,10 +321,10 @@ TEST_F(ReduceScatter, StageAndCopy) {
     std::vector<DeviceBytes> staging;
     for (int r = 0; r < s.ranks; ++r) staging.emplace_back(s.m * s.n * 2);
     for (int r = 0; r < s.ranks; ++r) {
-      sm90::Launch l = launch(r, s);
+      GemmLaunch l = launch(r, s);
       l.c.base[r] = staging[r].as();
       l.route = Stage{r, announcer(r, s)};
-      sm90::launch(l, ranks[r]->compute);
+      enqueue_gemm(l, ranks[r]->compute);
     }
     must(cudaDeviceSynchronize());
     for (int r = 0; r < s.ranks; ++r)  // the copy engine's part, after the fact
@@ -324,14 +339,15 @@ TEST_F(ReduceScatter, StageAndCopy) {
 
 TEST_F(ReduceScatter, AddedInPlace) {
   for (Shape const& s : shapes()) {
+    if (gpu_tile(s.row).engine == EngineKind::kSm80) continue;  // it does not add at the owner
     prepare(s, false);
     for (int r = 0; r < s.ranks; ++r) must(cudaMemset(ranks[r]->y.bytes.as<void>(), 0, ranks[r]->y.bytes.bytes()));
     must(cudaDeviceSynchronize());
     for (int r = 0; r < s.ranks; ++r) {
-      sm90::Launch l = launch(r, s);
+      GemmLaunch l = launch(r, s);
       for (int p = 0; p < s.ranks; ++p) l.c.base[p] = ranks[p]->y.bytes.as();
       l.route = Sum{r, announcer(r, s)}, l.store = r % 2 ? StoreKind::kBulk : StoreKind::kTensor;
-      sm90::launch(l, ranks[r]->compute);
+      enqueue_gemm(l, ranks[r]->compute);
     }
     expect(s, parse_plan("route=sum"));
   }
@@ -343,9 +359,9 @@ TEST_F(ReduceScatter, BroadcastForAllReduce) {
     prepare(s, true);
     for (int r = 0; r < s.ranks; ++r) {
       sum(r, s, 0);
-      sm90::Launch l = launch(r, s);
+      GemmLaunch l = launch(r, s);
       l.route = Broadcast{r, s.ranks, s.m, announcer(r, s)};
-      sm90::launch(l, ranks[r]->compute);
+      enqueue_gemm(l, ranks[r]->compute);
     }
     expect(s, {}, true);
   }

@@ -4,7 +4,7 @@
 
 #include "flux/error.h"
 #include "gpu/device.h"
-#include "kernel/sm90.h"
+#include "kernel/gemm.h"
 
 namespace flux::test {
 namespace {
@@ -27,14 +27,14 @@ class Stores : public OnHopper {
     product = x->values() * w->values().transpose();
   }
 
-  sm90::Launch launch(int row, StoreKind store, Order order, Shards const& shards, int rank) const {
-    sm90::Config const& config = sm90::kTable[row];
-    sm90::Launch l;
-    l.config = row, l.store = store;
+  GemmLaunch launch(int row, StoreKind store, Order order, Shards const& shards, int rank) const {
+    TileRow const tile = gpu_tile(row);
+    GemmLaunch l;
+    l.tile = gpu_tile(row), l.store = store;
     l.a.base[0] = x->bytes.as(), l.a_stride = k, l.weight = w->tensor(), l.c_stride = n;
-    l.order = arrange(order, Tiling::kAcross, shards, config.tile_m(), sm90::tiles_n(config, n), 3, rank);
+    l.order = arrange(order, Tiling::kAcross, shards, tile.tile_m, tile.tiles_n(n), 3, rank);
     l.gate = Open{0, k};
-    l.blocks = 6;  // several tiles a block
+    l.processors = 6;  // several tiles a block
     return l;
   }
   static std::string describe(int row, StoreKind store, int64_t m, int ranks) {
@@ -47,13 +47,13 @@ TEST_F(Stores, ResultsThatStay) {
   for (auto [rows, columns, depth] :
        {std::array<int64_t, 3>{1, 8, 8}, {65, 264, 200}, {300, 520, 72}, {777, 1032, 136}}) {
     prepare(rows, columns, depth);
-    for (int row = 0; row < sm90::kConfigs; ++row)
+    for (int row = 0; row < kGpuTiles; ++row)
       for (StoreKind store : kStores) {
         DeviceMatrix y(DType::kBF16, m, n);
         y.poison();
-        sm90::Launch l = launch(row, store, Order::kNaive, {m, 1, 1}, 0);
+        GemmLaunch l = launch(row, store, Order::kNaive, {m, 1, 1}, 0);
         l.c.base[0] = y.bytes.as(), l.route = Keep{0, m};
-        sm90::launch(l, nullptr);
+        enqueue_gemm(l, nullptr);
         must(cudaDeviceSynchronize());
         y.download();
         EXPECT_EQ(relative_error(y.values(), product), 0) << describe(row, store, m, 1);
@@ -71,23 +71,23 @@ TEST_F(Stores, ResultsThatLeave) {
     Shards const shards{m, s.ranks, 1};
     int const rank = s.ranks - 1;  // whose kernel this is
     int64_t const slot_rows = shards.largest();
-    for (int row = 0; row < sm90::kConfigs; ++row)
+    for (int row = 0; row < kGpuTiles; ++row)
       for (StoreKind store : kStores) {
         std::string const what = describe(row, store, m, s.ranks);
-        BandWords const bands{shards, sm90::kTable[row].tile_m(), Tiling::kAcross};
+        BandWords const bands{shards, gpu_tile(row).tile_m, Tiling::kAcross};
         int64_t const count = bands.size();
         DeviceBytes counts(count * sizeof(Word));
         std::vector<DeviceMatrix> slots;
         std::vector<DeviceBytes> words;
-        sm90::Launch l = launch(row, store, Order::kRotated, shards, rank);
-        Announcer out{bands, sm90::announcements(sm90::kTable[row], n), counts.as<Word>(), {}, kGoal};
+        GemmLaunch l = launch(row, store, Order::kRotated, shards, rank);
+        Announcer out{bands, gpu_tile(row).announcements(n), counts.as<Word>(), {}, kGoal};
         for (int p = 0; p < s.ranks; ++p) {
           slots.emplace_back(DType::kBF16, s.ranks * slot_rows, n).poison();
           l.c.base[p] = slots.back().bytes.as();
           out.words.base[p] = words.emplace_back(count * sizeof(Word)).as<Word>();
         }
         l.route = Push{rank, slot_rows, out};
-        sm90::launch(l, nullptr);
+        enqueue_gemm(l, nullptr);
         must(cudaDeviceSynchronize());
         for (int p = 0; p < s.ranks; ++p) {
           slots[p].download();
@@ -112,10 +112,10 @@ TEST_F(Stores, ResultsThatLeave) {
 
 TEST_F(Stores, VectorsDoNotAdd) {
   prepare(64, 64, 64);
-  sm90::Launch l = launch(0, StoreKind::kVector, Order::kNaive, {m, 1, 1}, 0);
+  GemmLaunch l = launch(0, StoreKind::kVector, Order::kNaive, {m, 1, 1}, 0);
   l.route = Sum{0, {}};
   try {
-    sm90::launch(l, nullptr);
+    enqueue_gemm(l, nullptr);
     FAIL() << "no error";
   } catch (Error const& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);

@@ -8,7 +8,7 @@ from repository import CODE, code, files, includes, room
 SOURCES = [path for path in files(*CODE) if path.parts[0] in ("src", "include", "cli", "bench", "examples", "test")]
 ROOMS = {room(path) for path in files(*CODE) if path.parts[0] == "src"} | {"flux"}
 CUDA_HEADER = re.compile(r"(cuda|cute/|cutlass/|cub/|nccl|cublas|cooperative_groups|mma\.h|nvtx)")
-CUDA_PLACES = ("src/engine/sm", "src/engine/ptx/", "src/kernel/", "src/world/cuda", "bench/", "test/gpu/",
+CUDA_PLACES = ("src/engine/sm", "src/engine/ptx/", "src/engine/epilogue.h", "src/kernel/", "src/world/cuda", "bench/", "test/gpu/",
                "examples/cutlass_")
 
 

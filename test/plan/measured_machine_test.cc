@@ -14,7 +14,7 @@ class Known : public MachineProbe {
  public:
   explicit Known(Machine const& machine) : m(machine) {}
   double gemm_us(int64_t rows, int64_t n, int64_t k, bool busy) override {
-    TileShape const shape = best_shape(rows, n, k, WeightLayout::kOutIn, false, m);
+    TileRow const shape = best_shape(rows, n, k, WeightLayout::kOutIn, false, m);
     return m.gemm_us + cycles(shape, rows, n, k, WeightLayout::kOutIn, m) / (busy ? m.sustained_mhz : m.clock_mhz);
   }
   double copy_here_us(int64_t bytes) override { return 3 + 2.0 * of(bytes) / m.memory_gbps / 1e3; }

@@ -5,23 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
-#include <string>
 
 #include "engine/sm90/config.h"
 
 namespace flux::sm90 {
-
-struct Choice {
-  int row = 0;
-  int band = 8;     // of the schedule
-  double cost = 0;  // cycles
-};
-
-/// For how many rows tiles are chosen: by what all of them cost, and, weighed more, the `again` of them that cannot
-/// hide behind communication.
-struct TiledRows {
-  int64_t rows = 0, again = 0;
-};
 
 /// Cycles that m x n x k take on `processors` with this row: waves of tiles, each tile its products and what it costs
 /// beside them; or the time that the operands take from memory, if that is more.
@@ -65,21 +52,9 @@ inline std::optional<Choice> choose_of(int tile_m, int tile_n, TiledRows m, int6
     double c = cost(config, m.rows, n, k, processors);
     if (m.again > 0) c += kUnhidden * cost(config, m.again, n, k, processors);
     if (odd) c *= 1 + kOddWidth;
-    if (!best || c < best->cost) best = Choice{row, Choice{}.band, c};
+    if (!best || c < best->cost) best = Choice{tile_row(row), Choice{}.band, c};
   }
   return best;
-}
-inline Choice choose(TiledRows m, int64_t n, int64_t k, WeightLayout layout, bool gated, int processors) {
-  return *choose_of(0, 0, m, n, k, layout, gated, processors);
-}
-
-/// ` 128x512 256x256 ...`, for who asked for another.
-inline std::string tile_names(WeightLayout layout, bool gated) {
-  std::string names;
-  for (Config const& config : kTable)
-    if (!gated || config.gateable(layout))
-      names += " " + std::to_string(config.tile_m()) + "x" + std::to_string(config.tile_n());
-  return names;
 }
 
 }  // namespace flux::sm90

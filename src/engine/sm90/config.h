@@ -3,6 +3,7 @@
 // bytes, a kernel is a row's number. No CUDA here.
 #include <cstdint>
 
+#include "engine/tile_row.h"
 #include "flux/problem.h"
 
 namespace flux::sm90 {
@@ -85,5 +86,10 @@ inline constexpr Config kTable[] = {
     {128, 96, 24, 3, 1, 1, 2, false, 2},
 };
 inline constexpr int kConfigs = sizeof(kTable) / sizeof(kTable[0]);
+
+constexpr TileRow tile_row(int row) {
+  Config const& c = kTable[row];
+  return {EngineKind::kSm90, row, c.tile_m(), c.tile_n(), c.cluster()};
+}
 
 }  // namespace flux::sm90

@@ -2,8 +2,8 @@
 // The maths: warpgroups that multiply what lies in the operand stages and hand finished chunks to the storer.
 #include <cute/arch/copy_sm90.hpp>
 
+#include "engine/epilogue.h"
 #include "engine/ptx/cluster.h"
-#include "engine/sm90/epilogue.h"
 #include "engine/sm90/operands.h"
 #include "engine/sm90/shared.h"
 #include "engine/sm90/wgmma.h"
@@ -20,7 +20,7 @@ class Maths {
   __device__ void begin() {
     group_ = __shfl_sync(~0u, threadIdx.x / 128, 0);
     Epilogue const& e = operands_.epilogue;
-    finishes_ = e.bias || e.residual || e.gated || e.curved;
+    finishes_ = e.bias || e.gated || e.curved;
     int const block = threadIdx.x % 128 / 32;
     if (lane() == 0 && block < S::kSharers)
       empty_ = ptx::cluster_address(&shared_.empty[0], S::kClusterK > 1 ? rank_in_cluster() : block);
@@ -156,14 +156,10 @@ class Maths {
 
   __device__ void finish_tile(Results& d, Tile tile) {
     bool const gated = operands_.epilogue.gated;
-    int64_t row =
-        tile.row + (S::kClusterM > 1 ? rank_in_cluster() * S::kM : 0) + (S::kPingPong ? 0 : group_ * S::kGroupM);
-    row += threadIdx.x % 128 / 32 * 16 + threadIdx.x / 4 % 8;
 #pragma unroll
     for (int j = 0; j < S::kBlocks; ++j)
       finish<S::kOutN, S::config.gateable(S::kLayout), typename S::T>(
-          operands_.epilogue, d[j], row + j * 64, tile.row + tile.rows, first_column<S>(tile, gated), operands_.columns,
-          operands_.up);
+          operands_.epilogue, d[j], first_column<S>(tile, gated), operands_.columns, operands_.up);
   }
 
   __device__ bool poisoned() const { return __builtin_expect(*const_cast<int volatile*>(&shared_.poisoned), false); }

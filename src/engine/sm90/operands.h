@@ -3,26 +3,12 @@
 // maps, and what the epilogue adds. A kernel parameter.
 #include <cuda.h>
 
-#include "engine/sm90/stamps.h"
+#include "engine/epilogue.h"
+#include "engine/stamps.h"
 #include "flux/plan.h"
 #include "tile/place.h"
 
 namespace flux::sm90 {
-
-/// The curve x · sigmoid(x · (first + third·x² + fifth·x⁴)). All activations are one of these: exactly SiLU, quick
-/// GELU, the tanh form of GELU and, with a slope beyond all bounds, ReLU; within 3e-5 the erf form of GELU.
-struct Curve {
-  float first, third, fifth;
-};
-
-struct Epilogue {
-  bool curved = false;
-  Curve curve{};
-  bool gated = false;              // a tile holds gate columns, then as many up columns
-  void const* bias = nullptr;      // one for each weight column, of the operands' type
-  void const* residual = nullptr;  // added last, of the operands' type
-  int64_t residual_stride = 0;
-};
 
 struct Operands {
   CUtensorMap a[kMaxRanks];  // by rank: [rows, k]

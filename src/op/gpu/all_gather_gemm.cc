@@ -1,7 +1,7 @@
 // AG+GEMM on GPUs: copies in a stream of their own bring the rows, the GEMM's gate waits for them tile by tile.
 #include <fmt/format.h>
 
-#include "kernel/sm90.h"
+#include "kernel/gemm.h"
 #include "op/checks.h"
 #include "op/gather.h"
 #include "op/gpu/channel.h"
@@ -14,7 +14,7 @@
 namespace flux {
 namespace {
 
-constexpr int kSliceUnit = sm90::kBlockK;  // the loader asks the gate once a slice of k, in whole k steps
+constexpr int kSliceUnit = 64;  // the loader asks the gate once a slice of k, in whole k steps
 
 class GpuGather final : public GatherOperator {
  public:
@@ -29,7 +29,7 @@ class GpuGather final : public GatherOperator {
             "path=ring on GPUs is a push to the right neighbour; use transport=push");
     // Refuses now what it would refuse in a call.
     blocks_to_copy(p, Carried::kRows, 0, p.path == Path::kRing, *team.gpu());
-    prepare_tiles(plan, s.dtype);
+    prepare_tiles(plan, s.dtype, *team.gpu());
   }
   ~GpuGather() override { channel.drain(); }
 
@@ -52,8 +52,8 @@ class GpuGather final : public GatherOperator {
   }
   void by_packets(int64_t m, Tensor const& x, std::span<Linear const> linears, Tensor const& gathered, Stream stream);
   std::vector<Transfer> others(Gather const& gather, Way const& way) const;
-  sm90::Launch arranged(Linear const& linear, Tiles const& tiles, Way const& way) const;
-  sm90::Launch launch_of(Linear const& linear, Tiles const& tiles, Way const& way, Tensor const& x) const;
+  GemmLaunch arranged(Linear const& linear, Tiles const& tiles, Way const& way) const;
+  GemmLaunch launch_of(Linear const& linear, Tiles const& tiles, Way const& way, Tensor const& x) const;
 
   Plan plan;
   GpuChannel channel;
@@ -75,23 +75,23 @@ struct GpuGather::Way {
 };
 
 /// Which tiles in which order: all that is known before the call begins.
-sm90::Launch GpuGather::arranged(Linear const& linear, Tiles const& tiles, Way const& way) const {
-  sm90::Launch l;
-  l.config = tiles.row, l.blocks = gemm_blocks(plan, *team.gpu(), plan.fused ? way.copying : 0);
+GemmLaunch GpuGather::arranged(Linear const& linear, Tiles const& tiles, Way const& way) const {
+  GemmLaunch l;
+  l.tile = tiles.tile, l.processors = gemm_processors(plan, *team.gpu(), plan.fused ? way.copying : 0);
   l.weight = linear.weight, l.layout = linear.layout;
-  l.order = arrange(plan.in_order && plan.fused ? Order::kArrival : Order::kNaive,
-                    way.in_place ? Tiling::kWithin : Tiling::kAcross, way.layout.shards, tiles.config().tile_m(),
-                    sm90::tiles_n(tiles.config(), l.n()),
-                    way.in_place ? tiles.band : tiles.band_within(way.layout.comm_rows), way.rank);
+  l.order =
+      arrange(plan.in_order && plan.fused ? Order::kArrival : Order::kNaive,
+              way.in_place ? Tiling::kWithin : Tiling::kAcross, way.layout.shards, tiles.tile.tile_m,
+              tiles.tile.tiles_n(l.n()), way.in_place ? tiles.band : tiles.band_within(way.layout.comm_rows), way.rank);
   Arrival arrival;
   arrival.layout = way.layout;
   l.gate = arrival;
   return l;
 }
 
-sm90::Launch GpuGather::launch_of(Linear const& linear, Tiles const& tiles, Way const& way, Tensor const& x) const {
+GemmLaunch GpuGather::launch_of(Linear const& linear, Tiles const& tiles, Way const& way, Tensor const& x) const {
   Shards const& shards = way.layout.shards;
-  sm90::Launch l = arranged(linear, tiles, way);
+  GemmLaunch l = arranged(linear, tiles, way);
   l.bias = linear.bias;
   l.activation = linear.activation, l.gated = linear.gated;
   l.a_stride = shape.k, l.c_stride = packed(linear.out).stride, l.store = plan.store;
@@ -131,7 +131,7 @@ std::vector<Transfer> GpuGather::others(Gather const& gather, Way const& way) co
 void GpuGather::by_packets(int64_t m, Tensor const& x, std::span<Linear const> linears, Tensor const& gathered,
                            Stream stream) {
   Tensor const rows = gathered ? packed(gathered) : packets.rows(m);
-  std::vector<sm90::Launch> gemms;
+  std::vector<GemmLaunch> gemms;
   for (Linear const& l : linears) {
     int64_t const n = l.layout == WeightLayout::kOutIn ? l.weight.rows : l.weight.columns;
     gemms.push_back(packets.gemm(packets.tiles(m, n, shape.k, l.layout, l.gated), rows, l));
@@ -144,9 +144,9 @@ void GpuGather::by_packets(int64_t m, Tensor const& x, std::span<Linear const> l
   if (recording) recording->begin_part(SpanKind::kCopy, stream);
   packets.exchange(call, m, x, rows, {}, stream);
   if (recording) recording->end_part(stream);
-  for (sm90::Launch& gemm : gemms) {
+  for (GemmLaunch& gemm : gemms) {
     if (recording) gemm.stamps = recording->stamps(gemm);
-    sm90::launch(gemm, stream);
+    enqueue_gemm(gemm, stream);
   }
   channel.leave(stream);
   if (recording) recording->close(channel, stream);
@@ -167,7 +167,7 @@ void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears,
   now.comm_rows =
       rows_at_once(plan, Carried::kRows, m, team.size(), shape.k * size_of(shape.dtype), team.gpu()->across_pcie());
   bool const in_pieces = plan.fused && team.gpu()->across_pcie();
-  sm90::TiledRows const to_tile = rows_to_tile(m, now.comm_rows, in_pieces);
+  TiledRows const to_tile = rows_to_tile(m, now.comm_rows, in_pieces);
   std::vector<Tiles> tiles;  // of each weight
   int tallest = 0;
   int64_t const piece_bytes = now.comm_rows * shape.k * size_of(shape.dtype);
@@ -178,8 +178,8 @@ void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears,
     bool const out_in = l.layout == WeightLayout::kOutIn;
     int64_t const n = out_in ? l.weight.rows : l.weight.columns;
     tiles.push_back(choose_tiles(plan, to_tile, n, shape.k, l.layout, l.gated,
-                                 gemm_processors(plan, *team.gpu(), plan.fused ? copying : 0)));
-    tallest = std::max(tallest, tiles.back().config().tile_m());
+                                 gemm_chip(plan, *team.gpu(), plan.fused ? copying : 0)));
+    tallest = std::max(tallest, tiles.back().tile.tile_m);
   }
   now.k_slices = slices_of_k(plan, copying, piece_bytes, m, tallest);
   if (plan.comm_rows == 0 && !tiles.empty()) now.comm_rows = tiles[0].rounded(now.comm_rows);
@@ -239,9 +239,9 @@ void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears,
   if (!late) send();
   if (!plan.fused) enqueue_wait(call_words, inputs, stream);
   for (size_t i = 0; i < linears.size(); ++i) {
-    sm90::Launch launch = launch_of(linears[i], tiles[i], way, x);
+    GemmLaunch launch = launch_of(linears[i], tiles[i], way, x);
     if (recording) launch.stamps = recording->stamps(launch);
-    sm90::launch(launch, stream);
+    enqueue_gemm(launch, stream);
   }
   if (late) send();
   if (gathered) {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "kernel/sm90.h"
+#include "kernel/gemm.h"
 #include "op/checks.h"
 #include "op/gpu/partial_sums.h"
 #include "op/gpu/tiles.h"
@@ -30,17 +30,17 @@ class Calls {
 
   /// Enqueues y = epilogue(x · weight) with all rows at hand.
   void multiply(Tensor const& x, Linear const& linear, Stream stream) const {
-    sm90::Launch l;
+    GemmLaunch l;
     l.weight = linear.weight, l.layout = linear.layout, l.bias = linear.bias;
     l.activation = linear.activation, l.gated = linear.gated;
-    Tiles const tiles = choose_tiles(plan_, {x.rows}, l.n(), l.k(), l.layout, l.gated, team_.gpu()->processors());
-    l.config = tiles.row, l.blocks = gemm_blocks(plan_, *team_.gpu()), l.store = plan_.store;
+    Tiles const tiles = choose_tiles(plan_, {x.rows}, l.n(), l.k(), l.layout, l.gated, team_.gpu()->chip());
+    l.tile = tiles.tile, l.processors = gemm_processors(plan_, *team_.gpu()), l.store = plan_.store;
     l.a.base[0] = x.data, l.a_stride = packed(x).stride;
     l.c.base[0] = linear.out.data, l.c_stride = packed(linear.out).stride;
-    l.order = arrange(Order::kNaive, Tiling::kAcross, {x.rows, 1, 1}, tiles.config().tile_m(),
-                      sm90::tiles_n(tiles.config(), l.n()), tiles.band, 0);
+    l.order = arrange(Order::kNaive, Tiling::kAcross, {x.rows, 1, 1}, tiles.tile.tile_m, tiles.tile.tiles_n(l.n()),
+                      tiles.band, 0);
     l.gate = Open{0, l.k()}, l.route = Keep{0, x.rows};
-    sm90::launch(l, stream);
+    enqueue_gemm(l, stream);
   }
   /// Enqueues the exchange of rows: `rows(p)` go to p, and `slot(p)` is what p sends.
   template <class Rows, class Slot>
@@ -77,7 +77,7 @@ class NcclGather final : public GatherOperator {
         calls(team, fmt::format("ag_gemm m<={} k={} {}", s.max_m, s.k, name(s.dtype)), nccl_ag_gemm_memory(s).own,
               plan) {
     require(s.k % 8 == 0, "k is {}; on GPUs it is a multiple of 8", s.k);
-    prepare_tiles(plan, s.dtype);
+    prepare_tiles(plan, s.dtype, *team.gpu());
   }
   void run(int64_t m, Tensor const& x, std::span<Linear const> linears, Tensor const& gathered,
            Stream stream) override {
@@ -116,7 +116,7 @@ class NcclSums final : public SumOperator {
         calls(team, fmt::format("{} m<={} n={} {}", all ? "gemm_ar" : "gemm_rs", s.max_m, s.n, name(s.dtype)),
               nccl_sums_memory(s, team.size(), all).own, plan) {
     require(s.n % 8 == 0, "n is {}; on GPUs it is a multiple of 8", s.n);
-    prepare_tiles(plan, s.dtype);
+    prepare_tiles(plan, s.dtype, *team.gpu());
   }
   void run(int64_t m, Tensor const& x, Tensor const& weight, WeightLayout layout, Tensor const& out,
            SumEpilogue const& epilogue, Stream stream) override {

@@ -41,23 +41,24 @@ GpuPackets::GpuPackets(Team& team, Use const& use, Plan const& plan, Buffers con
 
 Tiles GpuPackets::tiles(int64_t m, int64_t n, int64_t k, WeightLayout layout, bool gated) const {
   Gpu const& gpu = *team_.gpu();
-  int const processors = plan_.spare > 0 ? gemm_processors(plan_, gpu, 1) : gpu.most_processors();
-  return choose_tiles(plan_, {m}, n, k, layout, gated, processors);
+  Chip chip = gemm_chip(plan_, gpu, 1);
+  if (plan_.spare == 0) chip.processors = gpu.most_processors();
+  return choose_tiles(plan_, {m}, n, k, layout, gated, chip);
 }
 
-sm90::Launch GpuPackets::gemm(Tiles const& tiles, Tensor const& rows, Linear const& linear) const {
+GemmLaunch GpuPackets::gemm(Tiles const& tiles, Tensor const& rows, Linear const& linear) const {
   Gpu const& gpu = *team_.gpu();
   int const rank = team_.rank();
-  sm90::Launch l;
-  l.config = tiles.row;
+  GemmLaunch l;
+  l.tile = tiles.tile;
   // No copies run beside it. What waits in kernels of other ranks on this GPU has processors of its own.
-  l.blocks = gpu.mirrored() && plan_.spare == 0 ? 0 : gemm_blocks(plan_, gpu);
+  l.processors = gpu.mirrored() && plan_.spare == 0 ? 0 : gemm_processors(plan_, gpu);
   l.a.base[rank] = rows.data, l.a_stride = packed(rows).stride;
   l.weight = linear.weight, l.layout = linear.layout, l.bias = linear.bias;
   l.activation = linear.activation, l.gated = linear.gated;
   l.c.base[rank] = linear.out.data, l.c_stride = packed(linear.out).stride, l.store = plan_.store;
-  l.order = arrange(Order::kNaive, Tiling::kAcross, {rows.rows, 1, 1}, tiles.config().tile_m(),
-                    sm90::tiles_n(tiles.config(), l.n()), tiles.band, 0);
+  l.order = arrange(Order::kNaive, Tiling::kAcross, {rows.rows, 1, 1}, tiles.tile.tile_m, tiles.tile.tiles_n(l.n()),
+                    tiles.band, 0);
   l.gate = Open{rank, l.k()}, l.route = Keep{rank, rows.rows};
   return l;
 }
@@ -71,7 +72,7 @@ void GpuPackets::exchange(Call const& call, int64_t m, Tensor const& own, Tensor
   e.digest = call.digest, e.watch = call.watch;
   e.own = own.data, e.own_stride = packed(own).stride, e.mirrored = gpu.mirrored();
   // They wait for packets, so all of them have to fit, and where others share the GPU leave room as GEMMs do.
-  int const blocks = gpu.shared() ? gemm_blocks(plan_, gpu) : 2 * gpu.most_processors();
+  int const blocks = gpu.shared() ? gemm_processors(plan_, gpu) : 2 * gpu.most_processors();
   exchange_packets(e, blocks, stream);
 }
 

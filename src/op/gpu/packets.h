@@ -2,8 +2,8 @@
 // Calls of few rows on GPUs: a GEMM and one kernel that exchanges rows or partial sums, before it (AG+GEMM) or behind
 // it (GEMM+RS, GEMM+AR). Packets carry their own words (src/tile/packet.h), so nothing begins or ends such a call.
 #include "flux/op.h"
+#include "kernel/gemm.h"
 #include "kernel/packets.h"
-#include "kernel/sm90.h"
 #include "op/channel.h"
 #include "op/gpu/tiles.h"
 #include "plan/pieces.h"
@@ -30,7 +30,7 @@ class GpuPackets {
   /// A tile for a GEMM of such a call. Throws Error{kUnsupported} for one that is not in the table.
   Tiles tiles(int64_t m, int64_t n, int64_t k, WeightLayout layout, bool gated) const;
   /// `linear` of `rows`.
-  sm90::Launch gemm(Tiles const& tiles, Tensor const& rows, Linear const& linear) const;
+  GemmLaunch gemm(Tiles const& tiles, Tensor const& rows, Linear const& linear) const;
 
   /// [m, columns]: where partial sums are stored, or rows gathered.
   Tensor rows(int64_t m) const { return matrix(buffers_.scratch().get(), use_.dtype, m, use_.columns); }

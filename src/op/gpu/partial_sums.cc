@@ -1,6 +1,6 @@
 #include "op/gpu/partial_sums.h"
 
-#include "kernel/sm90.h"
+#include "kernel/gemm.h"
 #include "op/checks.h"
 
 namespace flux {
@@ -11,6 +11,8 @@ GpuPartialSums::GpuPartialSums(Team& team, int64_t max_m, int64_t n, int64_t k, 
   require(n % 8 == 0, "n is {}; on GPUs it is a multiple of 8", n);
   require(!plan.wide_slots, "slots=fp32 is not there on GPUs; use slots=dtype");
   require(way != Way::kSum || !team.gpu()->mirrored(), "route=sum has no mirror: a replay cannot add; use route=push");
+  require(way != Way::kSum || team.gpu()->chip().engine == EngineKind::kSm90,
+          "route=sum: the sm80 engine does not add at the owner; use route=push");
   require(way != Way::kSum || plan.store != StoreKind::kVector,
           "route=sum has no store=vector: vectors do not add; use store=tensor or store=bulk");
   // Refuses now what it would refuse in a call.
@@ -21,7 +23,7 @@ GpuPartialSums::GpuPartialSums(Team& team, int64_t max_m, int64_t n, int64_t k, 
     staging_ = scratch ? std::move(scratch) : team.gpu()->allocate(scratch_bytes(max_m, n, dtype, way));
     departed_ = team.gpu()->allocate(team.size() * words * sizeof(Word));
   }
-  prepare_tiles(plan, dtype);
+  prepare_tiles(plan, dtype, *team.gpu());
   prepare_slot_sum();
 }
 
@@ -30,7 +32,7 @@ GpuPartialSums::GpuPartialSums(Team& team, int64_t max_m, int64_t n, int64_t k, 
 // unevenly as many blocks as processors are spread, half the processors have no more than one. Otherwise as many as
 // hide each other's memory latency.
 int GpuPartialSums::sum_blocks(int copying) const {
-  int const most = gemm_blocks(plan_, *team_.gpu());
+  int const most = gemm_processors(plan_, *team_.gpu());
   return most > 0 ? most : (copying > 0 ? 1 : 4) * team_.gpu()->processors();
 }
 
@@ -40,14 +42,14 @@ Tiles GpuPartialSums::tiles(int64_t m, WeightLayout layout) const {
   Gpu const& gpu = *team_.gpu();
   int64_t const at_once = this->at_once(m);
   int const copying = this->copying(m);
-  auto choose = [&](sm90::TiledRows rows, int beside) {
-    return choose_tiles(plan_, rows, n_, k, layout, false, gemm_processors(plan_, gpu, beside));
+  auto choose = [&](TiledRows rows, int beside) {
+    return choose_tiles(plan_, rows, n_, k, layout, false, gemm_chip(plan_, gpu, beside));
   };
   Tiles all = choose({m}, 0);
   if (way_ != Way::kStage || !gpu.across_pcie()) return plan_.fused && copying > 0 ? choose({m}, copying) : all;
   Tiles const pieces = choose(rows_to_tile(m, at_once, true), copying);
-  double const first = sm90::cost(pieces.config(), std::max<int64_t>(at_once, tile_rows_together(1)), n_, k,
-                                  gemm_processors(plan_, gpu, copying));
+  double const first =
+      cost(pieces.tile, std::max<int64_t>(at_once, tile_rows_together(1)), n_, k, gemm_chip(plan_, gpu, copying));
   bool const pay = pieces_pay(all.cycles - first, m, at_once, team_.size(), copying);
   if (plan_.route != RouteKind::kAuto || plan_.block_m > 0 || pay) return pieces;
   all.fused = false;
@@ -64,10 +66,10 @@ int64_t GpuPartialSums::at_once(int64_t m) const {
 }
 
 void GpuPartialSums::reserve(Tiles const& tiles, int64_t m, Tensor const& weight, WeightLayout layout) {
-  sm90::Launch l;  // as many tiles as those of the call, in whatever order
-  l.config = tiles.row, l.blocks = gemm_blocks(plan_, *team_.gpu(), copying(m)), l.weight = weight, l.layout = layout;
-  l.order = arrange(Order::kNaive, Tiling::kAcross, {m, 1, 1}, tiles.config().tile_m(),
-                    sm90::tiles_n(tiles.config(), n_), 1, 0);
+  GemmLaunch l;  // as many tiles as those of the call, in whatever order
+  l.tile = tiles.tile, l.processors = gemm_processors(plan_, *team_.gpu(), copying(m)), l.weight = weight,
+  l.layout = layout;
+  l.order = arrange(Order::kNaive, Tiling::kAcross, {m, 1, 1}, tiles.tile.tile_m, tiles.tile.tiles_n(n_), 1, 0);
   recording_->reserve(l);
 }
 
@@ -88,7 +90,7 @@ GpuPartialSums::Traffic GpuPartialSums::traffic(GpuChannel& channel, Call const&
   if (fused_tiles && plan_.comm_rows == 0 && at_once < Shards{m, t.ranks, 1}.largest())
     now.comm_rows = fused_tiles->rounded(at_once);
   int const whole = static_cast<int>(std::max<int64_t>(m, 1));
-  t.bands = PartialSums::bands(m, t.ranks, fused_tiles ? fused_tiles->config().tile_m() : whole, way_, now);
+  t.bands = PartialSums::bands(m, t.ranks, fused_tiles ? fused_tiles->tile.tile_m : whole, way_, now);
   t.bands.tiling = Tiling::kAcross;  // blocks relay bands one by one, so a tile may hold two
   t.slot_rows = way_ == Way::kBroadcast ? m : t.bands.shards.largest();
   t.row_bytes = n_ * size_of(dtype_);
@@ -106,8 +108,8 @@ void GpuPartialSums::run(GpuChannel& channel, Call const& call, Tiles const& til
   bool const fused = plan_.fused && tiles.fused;
   Traffic const t = traffic(channel, call, m, fused ? &tiles : nullptr);
 
-  sm90::Launch l;
-  l.config = tiles.row, l.blocks = gemm_blocks(plan_, *team_.gpu(), fused ? t.copying : 0);
+  GemmLaunch l;
+  l.tile = tiles.tile, l.processors = gemm_processors(plan_, *team_.gpu(), fused ? t.copying : 0);
   l.a.base[rank] = x.data, l.a_stride = packed(x).stride;
   l.weight = weight, l.layout = layout;
   for (int p = 0; p < ranks; ++p) l.c.base[p] = t.slots.at(p);
@@ -116,12 +118,12 @@ void GpuPartialSums::run(GpuChannel& channel, Call const& call, Tiles const& til
                       : way_ == Way::kRing                                 ? Order::kRelay
                                                                            : Order::kRotated;
   // Staged, an owner's tile rows are finished band by band. Low shards go side by side.
-  int const tile_m = tiles.config().tile_m(), together = staged() ? tile_rows_together(tile_m) : tiles.band;
-  l.order = arrange(order, t.bands.tiling, t.bands.shards, tile_m, sm90::tiles_n(tiles.config(), n_),
+  int const tile_m = tiles.tile.tile_m, together = staged() ? tile_rows_together(tile_m) : tiles.band;
+  l.order = arrange(order, t.bands.tiling, t.bands.shards, tile_m, tiles.tile.tiles_n(n_),
                     staged() ? std::max(tiles.band_within(t.bands.height()), together) : tiles.band,
                     way_ == Way::kBroadcast ? 0 : rank, together);
   l.gate = Open{rank, l.k()};
-  Announcer announcer{t.bands, sm90::announcements(tiles.config(), n_), reinterpret_cast<Word*>(counts_.get()), t.words,
+  Announcer announcer{t.bands, tiles.tile.announcements(n_), reinterpret_cast<Word*>(counts_.get()), t.words,
                       call.digest};
   switch (way_) {
     case Way::kPush: l.route = Push{rank, t.slot_rows, announcer}; break;
@@ -140,7 +142,7 @@ void GpuPartialSums::run(GpuChannel& channel, Call const& call, Tiles const& til
   }
   if (t.departed) channel.copies().fork(stream);
   if (recording_) l.stamps = recording_->stamps(l);
-  sm90::launch(l, stream);
+  enqueue_gemm(l, stream);
   if (!fused) return scatter(channel, call, m, out, epilogue, stream);
   // Behind the kernel in every queue: with CUDA_DEVICE_MAX_CONNECTIONS=1 these waits block whatever comes after them.
   if (staged()) send_staged(channel, call, t, stream);

@@ -19,21 +19,21 @@ void GpuRecording::begin(GpuChannel& channel, Stream stream) {
   begin_part(SpanKind::kStep, stream);
 }
 
-GpuRecording::Rings GpuRecording::rings_of(sm90::Launch const& l) {
-  int const blocks = sm90::blocks_of(l), workers = std::max(blocks / sm90::kTable[l.config].cluster(), 1);
+GpuRecording::Rings GpuRecording::rings_of(GemmLaunch const& l) {
+  int const blocks = blocks_of(l), workers = std::max(blocks / l.tile.cluster, 1);
   Rings rings;
   rings.blocks = blocks;
   rings.stamps.capacity = static_cast<int>((l.order.size() + workers - 1) / workers) * l.gate.slices().ranks;
   return rings;
 }
 
-void GpuRecording::reserve(sm90::Launch const& launch) { reserved_ += rings_of(launch).bytes(); }
+void GpuRecording::reserve(GemmLaunch const& launch) { reserved_ += rings_of(launch).bytes(); }
 
-sm90::Stamps GpuRecording::stamps(sm90::Launch const& launch) {
+Stamps GpuRecording::stamps(GemmLaunch const& launch) {
   Rings rings = rings_of(launch);
   if (rings.bytes() == 0) return {};
   if (taken_ + rings.bytes() > memory_bytes_) throw Error(ErrorKind::kInternal, "no room was made for a GEMM's stamps");
-  rings.stamps.rings = reinterpret_cast<sm90::Stamp*>(memory_.get() + taken_);
+  rings.stamps.rings = reinterpret_cast<Stamp*>(memory_.get() + taken_);
   taken_ += rings.bytes();
   rings_.push_back(rings);
   return rings.stamps;
@@ -85,21 +85,21 @@ void GpuRecording::add_copies(std::vector<TimedCopy>& copies, int track, std::st
 // loader asks for a tile's operands while the tile before it is still multiplied: the maths of a tile begin then, or
 // when those of the one before have ended, and end when its first chunk is finished.
 void GpuRecording::add_blocks(Rings const& rings) {
-  std::vector<sm90::Stamp> host(rings.stamps.size(rings.blocks));
+  std::vector<Stamp> host(rings.stamps.size(rings.blocks));
   read_now(host.data(), rings.stamps.rings, static_cast<int64_t>(host.size() * sizeof host[0]));
-  sm90::Stamps const stamps{host.data(), rings.stamps.capacity};
+  Stamps const stamps{host.data(), rings.stamps.capacity};
   for (int block = 0; block < rings.blocks; ++block) {
     timeline_.tracks[{team_.rank(), block}] = fmt::format("block {}", block);
     std::vector<Span> waits, tiles;
-    auto tell = [&](SpanKind kind, sm90::Stamp const& at, int64_t begin_ns, int64_t end_ns) {
+    auto tell = [&](SpanKind kind, Stamp const& at, int64_t begin_ns, int64_t end_ns) {
       Span s = span(kind, block, begin_ns, end_ns);
       s.row = at.row, s.rows = at.rows, s.n = at.n;
       return s;
     };
     int64_t before = 0;
     for (int i = 0; i < stamps.capacity; ++i) {
-      sm90::Stamp const &wait = stamps.ring(block, Phase::kWait)[i], &maths = stamps.ring(block, Phase::kMaths)[i],
-                        &store = stamps.ring(block, Phase::kStore)[i];
+      Stamp const &wait = stamps.ring(block, Phase::kWait)[i], &maths = stamps.ring(block, Phase::kMaths)[i],
+                  &store = stamps.ring(block, Phase::kStore)[i];
       if (wait.end_ns > wait.begin_ns) waits.push_back(tell(SpanKind::kWait, wait, wait.begin_ns, wait.end_ns));
       if (store.end_ns == 0) continue;
       tiles.push_back(

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "kernel/sm90.h"
+#include "kernel/gemm.h"
 #include "op/gpu/channel.h"
 #include "trace/timeline.h"
 
@@ -16,11 +16,11 @@ class GpuRecording {
   GpuRecording(Timeline& timeline, Team& team, SpanKind feeds);
 
   /// Makes room for the rings of one more GEMM: before the call begins, since nothing is allocated within one.
-  void reserve(sm90::Launch const& launch);
+  void reserve(GemmLaunch const& launch);
   /// Before the call begins. Throws Error{kUnsupported} while `stream` is captured.
   void begin(GpuChannel& channel, Stream stream);
   /// Rings for one GEMM of the call, zeroed.
-  sm90::Stamps stamps(sm90::Launch const& launch);
+  Stamps stamps(GemmLaunch const& launch);
   /// Around a part of the call in the caller's stream.
   void begin_part(SpanKind kind, Stream stream);
   void end_part(Stream stream);
@@ -29,9 +29,9 @@ class GpuRecording {
 
  private:
   struct Rings {
-    sm90::Stamps stamps;
+    Stamps stamps;
     int blocks = 0;
-    int64_t bytes() const { return stamps.size(blocks) * int64_t{sizeof(sm90::Stamp)}; }
+    int64_t bytes() const { return stamps.size(blocks) * int64_t{sizeof(Stamp)}; }
   };
   struct Part {
     SpanKind kind;
@@ -39,7 +39,7 @@ class GpuRecording {
   };
   static constexpr int kFirstTrack = 1 << 16;  // of what is no block
 
-  static Rings rings_of(sm90::Launch const& launch);
+  static Rings rings_of(GemmLaunch const& launch);
   void add_copies(std::vector<TimedCopy>& copies, int track, std::string const& name);
   void add_blocks(Rings const& rings);
   Span span(SpanKind kind, int track, int64_t begin_ns, int64_t end_ns) const;

@@ -42,7 +42,8 @@ class GpuReduceScatter : public SumOperator {
     Tiles const tiles = partials.tiles(m, layout);  // refuses before the call begins
     GpuRecording* const recording = partials.recording();
     if (recording) partials.reserve(tiles, m, weight, layout), recording->begin(channel, stream);
-    Call const call = channel.begin(fmt::format("m={} row={}", m, tiles.row), stream);
+    Call const call =
+        channel.begin(fmt::format("m={} tile={}.{}", m, static_cast<int>(tiles.tile.engine), tiles.tile.row), stream);
     multiply_and_sum(call, tiles, m, x, weight, layout, out, epilogue, stream);
     if (recording) recording->close(channel, stream);
   }
@@ -70,12 +71,12 @@ class GpuReduceScatter : public SumOperator {
     Linear linear;
     linear.weight = weight, linear.layout = layout, linear.out = packets.rows(m);
     int64_t const k = layout == WeightLayout::kOutIn ? weight.columns : weight.rows;
-    sm90::Launch gemm = packets.gemm(packets.tiles(m, shape.n, k, layout, false), x, linear);
+    GemmLaunch gemm = packets.gemm(packets.tiles(m, shape.n, k, layout, false), x, linear);
     GpuRecording* const recording = partials.recording();
     if (recording) recording->reserve(gemm), recording->begin(channel, stream);
     Call const call = channel.enter(fmt::format("m={}", m), stream);
     if (recording) gemm.stamps = recording->stamps(gemm);
-    sm90::launch(gemm, stream);
+    enqueue_gemm(gemm, stream);
     if (recording) recording->begin_part(SpanKind::kSum, stream);
     packets.exchange(call, m, linear.out, out, epilogue, stream);
     if (recording) recording->end_part(stream);

@@ -4,19 +4,19 @@
 
 #include <algorithm>
 
-#include "kernel/sm90.h"
+#include "kernel/gemm.h"
 #include "op/checks.h"
 
 namespace flux {
 
-Tiles choose_tiles(Plan const& plan, sm90::TiledRows m, int64_t n, int64_t k, WeightLayout layout, bool gated,
-                   int processors) {
-  auto const choice = sm90::choose_of(plan.block_m, plan.block_n, m, n, k, layout, gated, processors);
+Tiles choose_tiles(Plan const& plan, TiledRows m, int64_t n, int64_t k, WeightLayout layout, bool gated,
+                   Chip const& chip) {
+  auto const choice = choose_tile(plan.block_m, plan.block_n, m, n, k, layout, gated, chip);
   if (!choice)
     throw Error(ErrorKind::kUnsupported,
                 fmt::format("tile={}x{} is none of this GPU's{}: auto{}", plan.block_m, plan.block_n,
-                            gated ? " for a gated layer" : "", sm90::tile_names(layout, gated)));
-  return {choice->row, plan.band > 0 ? plan.band : choice->band, plan.block_m > 0 ? 0 : choice->cost};
+                            gated ? " for a gated layer" : "", tile_names(chip, layout, gated)));
+  return {choice->tile, plan.band > 0 ? plan.band : choice->band, plan.block_m > 0 ? 0 : choice->cost};
 }
 
 int blocks_to_copy(Plan const& plan, Carried what, int64_t piece_bytes, bool around, Gpu const& gpu) {
@@ -25,18 +25,17 @@ int blocks_to_copy(Plan const& plan, Carried what, int64_t piece_bytes, bool aro
   return blocks_to_copy(plan, what, piece_bytes, around);
 }
 
-int gemm_blocks(Plan const& plan, Gpu const& gpu, int copying) {
+int gemm_processors(Plan const& plan, Gpu const& gpu, int copying) {
   int const free = std::max(plan.spare, copying * (gpu.mirrored() ? 2 : 1));  // in a mirror those of the others too
   if (gpu.whole() && free == 0) return 0;
   return std::max((gpu.processors() - free) / 2 * 2, 2);  // whole clusters
 }
 
-void prepare_tiles(Plan const& plan, DType dtype) {
-  for (int row = 0; row < sm90::kConfigs; ++row) {
-    sm90::Config const& config = sm90::kTable[row];
-    if (plan.block_m > 0 && (config.tile_m() != plan.block_m || config.tile_n() != plan.block_n)) continue;
-    for (WeightLayout layout : {WeightLayout::kOutIn, WeightLayout::kInOut}) sm90::prepare(row, dtype, layout);
-  }
+void prepare_tiles(Plan const& plan, DType dtype, Gpu const& gpu) {
+  for (WeightLayout layout : {WeightLayout::kOutIn, WeightLayout::kInOut})
+    for (TileRow const& tile : tile_rows(gpu.chip(), layout, false))
+      if (plan.block_m == 0 || (tile.tile_m == plan.block_m && tile.tile_n == plan.block_n))
+        prepare_gemm(tile, dtype, layout);
 }
 
 void require_on_gpu(std::string_view what, Tensor const& t) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <random>
@@ -144,12 +145,14 @@ class CudaGpu final : public Gpu {
     most_processors_ = processors_;
     if (mirror == Partner::kDevice) processors_ -= kSpare;
     whole_ = processors_ == total;
+    chip_ = chip_of_device(device), chip_.processors = processors_;
     across_pcie_ = mirror == Partner::kHost;
   }
 
   void activate() const override { check_cuda(cudaSetDevice(device_), "choosing a GPU"); }
   int processors() const override { return processors_; }
   int most_processors() const override { return most_processors_; }
+  Chip chip() const override { return chip_; }
   bool whole() const override { return whole_; }
   bool shared() const override { return parts_ > 1; }
   bool mirrored() const override { return mirror_ != Partner::kNone; }
@@ -240,12 +243,41 @@ class CudaGpu final : public Gpu {
   }
 
   int device_, parts_, processors_ = 0, most_processors_ = 0;
+  Chip chip_;
   bool whole_ = false, across_pcie_ = false;
   Partner mirror_;
   std::shared_ptr<LateFrees> late_frees_;  // where the GPU is shared
 };
 
 }  // namespace
+
+Chip chip_of_device(int device) {
+  auto read = [&](cudaDeviceAttr attribute) {
+    int value = 0;
+    check_cuda(cudaDeviceGetAttribute(&value, attribute, device), "a GPU's kind");
+    return value;
+  };
+  int const major = read(cudaDevAttrComputeCapabilityMajor), minor = read(cudaDevAttrComputeCapabilityMinor);
+  Chip chip;
+  chip.processors = read(cudaDevAttrMultiProcessorCount);
+  chip.shared_bytes = read(cudaDevAttrMaxSharedMemoryPerBlockOptin);
+  bool const hopper = major == 9 && minor == 0;
+#if FLUX_WITH_SM90
+  chip.engine = hopper ? EngineKind::kSm90 : EngineKind::kSm80;
+#else
+  chip.engine = EngineKind::kSm80;
+#endif
+  char const* const wanted = std::getenv("FLUX_ENGINE");
+  std::string_view const word = wanted ? wanted : "";
+  if (word == "sm80") chip.engine = EngineKind::kSm80;
+  if (!word.empty() && word != "auto" && word != "sm80" && word != "sm90")
+    throw Error(ErrorKind::kInvalid, fmt::format("FLUX_ENGINE={} is none of auto, sm90, sm80", word));
+  if (word == "sm90" && chip.engine != EngineKind::kSm90)
+    throw Error(ErrorKind::kUnsupported,
+                fmt::format("FLUX_ENGINE=sm90 needs compute capability 9.0 and a build for it; GPU {} has {}.{}",
+                            device, major, minor));
+  return chip;
+}
 
 std::shared_ptr<Gpu> open_gpu(int device, int parts, Partner mirror) {
   int count = 0;

@@ -90,7 +90,7 @@ GpuReport report_gpus(double limit_seconds) {
 }
 
 UsableGpus usable_gpus() {
-#if FLUX_WITH_SM90
+#if FLUX_WITH_KERNELS
   std::string none;
   int const count = visible_gpus(none);
   if (count == 0) return {0, "there is " + none};
@@ -98,9 +98,9 @@ UsableGpus usable_gpus() {
     int major = 0, minor = 0;
     check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, i), "a GPU's kind");
     check_cuda(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, i), "a GPU's kind");
-    if (major != 9 || minor != 0)
-      return {0, fmt::format("GPU {} has compute capability {}.{} and kernels are for 9.0; CUDA_VISIBLE_DEVICES hides "
-                             "GPUs",
+    if (major < 8)
+      return {0, fmt::format("GPU {} has compute capability {}.{} and kernels are for 8.0 and later; "
+                             "CUDA_VISIBLE_DEVICES hides GPUs",
                              i, major, minor)};
   }
   return {count, {}};

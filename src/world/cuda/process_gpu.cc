@@ -36,18 +36,19 @@ class OwnMemory final : public SymmetricMemory {
 class ProcessGpu final : public Gpu {
  public:
   /// `tenants`: ranks on this GPU.
-  ProcessGpu(std::shared_ptr<Gpu> card, int device, int processors, Sharing sharing, int tenants,
+  ProcessGpu(std::shared_ptr<Gpu> card, int device, Chip const& chip, Sharing sharing, int tenants,
              std::string cannot_share)
       : card_(std::move(card)),
         device_(device),
-        processors_(processors),
+        chip_(chip),
         sharing_(sharing),
         tenants_(tenants),
         cannot_share_(std::move(cannot_share)) {}
 
   void activate() const override { card_->activate(); }
-  int processors() const override { return processors_; }
-  bool whole() const override { return processors_ == card_->processors(); }
+  int processors() const override { return chip_.processors; }
+  Chip chip() const override { return chip_; }
+  bool whole() const override { return processors() == card_->processors(); }
   bool shared() const override { return false; }
   bool mirrored() const override { return false; }
   bool across_pcie() const override { return across_pcie_; }
@@ -117,7 +118,8 @@ class ProcessGpu final : public Gpu {
   }
 
   std::shared_ptr<Gpu> card_;
-  int device_, processors_;
+  int device_;
+  Chip chip_;
   Sharing sharing_;
   int tenants_;
   std::string cannot_share_;
@@ -150,17 +152,21 @@ std::shared_ptr<Gpu> open_process_gpu(Bootstrap& bootstrap, int device, double l
     card = open_gpu(device, 1);
     std::string const uuid = uuid_of(device);
     mine = {{"processors", card->processors()},
+            {"engine", static_cast<int>(card->chip().engine)},
+            {"shared", card->chip().shared_bytes},
             {"uuid", std::vector<int>(uuid.begin(), uuid.end())},
             {"vmm", wanted == Sharing::kIpc ? "not wanted" : cannot_share_by_vmm(device)},
             {"ipc", wanted == Sharing::kVmm ? "not wanted" : cannot_share_by_ipc(device)}};
   });
-  int processors = card->processors();
+  Chip chip = card->chip();  // all ranks choose tiles by the same
   std::set<std::vector<int>> different;
   int tenants = 0;
   std::string no_vmm, no_ipc;
   for (auto const& one : bootstrap.all_gather(mine.dump(), limit_seconds)) {
     auto const theirs = nlohmann::json::parse(one);
-    processors = std::min(processors, theirs["processors"].get<int>());
+    chip.processors = std::min(chip.processors, theirs["processors"].get<int>());
+    chip.shared_bytes = std::min(chip.shared_bytes, theirs["shared"].get<int>());
+    if (theirs["engine"] == static_cast<int>(EngineKind::kSm80)) chip.engine = EngineKind::kSm80;  // it runs on all
     different.insert(theirs["uuid"].get<std::vector<int>>());
     tenants += theirs["uuid"] == mine["uuid"];
     if (no_vmm.empty()) no_vmm = theirs["vmm"];
@@ -171,11 +177,10 @@ std::shared_ptr<Gpu> open_process_gpu(Bootstrap& bootstrap, int device, double l
     cannot_share =
         fmt::format("processes cannot share GPU memory here: by virtual memory, {}; by CUDA IPC, {}", no_vmm, no_ipc);
   Sharing const sharing = no_vmm.empty() ? Sharing::kVmm : no_ipc.empty() ? Sharing::kIpc : Sharing::kNone;
-  // Copies within one GPU may be kernels, and a GEMM that waits for them must leave them room. All ranks choose tiles
-  // by the same number.
+  // Copies within one GPU may be kernels, and a GEMM that waits for them must leave them room.
   constexpr int kSpare = 12;
-  if (static_cast<int>(different.size()) < bootstrap.size()) processors = std::max(processors - kSpare, 2);
-  return std::make_shared<ProcessGpu>(std::move(card), device, processors, sharing, tenants, cannot_share);
+  if (static_cast<int>(different.size()) < bootstrap.size()) chip.processors = std::max(chip.processors - kSpare, 2);
+  return std::make_shared<ProcessGpu>(std::move(card), device, chip, sharing, tenants, cannot_share);
 }
 
 std::shared_ptr<Gpu> open_process_gpu(Bootstrap& bootstrap, int device, double limit_seconds) {

@@ -12,9 +12,9 @@
 #include "gpu/fake/runtime.h"
 #include "kernel/call.h"
 #include "kernel/copy_rows.h"
+#include "kernel/gemm.h"
 #include "kernel/packets.h"
 #include "kernel/slot_sum.h"
-#include "kernel/sm90.h"
 
 namespace flux {
 namespace {
@@ -261,17 +261,14 @@ void exchange_packets(PacketExchange const& s, int, CUstream_st* stream) {
 
 }  // namespace flux
 
-// ---- src/kernel/sm90_launch.cu ----
+// ---- src/kernel/gemm.cu ----
 
-namespace flux::sm90 {
+namespace flux {
 
-int tiles_n(Config const& config, int64_t n) { return static_cast<int>((n + config.tile_n() - 1) / config.tile_n()); }
-int announcements(Config const& config, int64_t n) { return tiles_n(config, n); }  // a cluster counts once here
-void prepare(int, DType, WeightLayout) {}
-int blocks_of(Launch const&) { return 0; }  // none that could be stamped
+void prepare_gemm(TileRow const&, DType, WeightLayout) {}
+int blocks_of(GemmLaunch const&) { return 0; }  // none that could be stamped
 
-void multiply(Launch const& l) {
-  Config const& config = kTable[l.config];
+void multiply(GemmLaunch const& l) {
   host::Launch h;
   Linear layer;
   layer.weight = l.weight, layer.bias = l.bias, layer.layout = l.layout;
@@ -284,17 +281,21 @@ void multiply(Launch const& l) {
     h.c.base[r] = static_cast<std::byte*>(l.c.base[r]);
   }
   h.a_stride = l.a_stride;
-  h.block_m = config.tile_m(), h.block_n = l.gated ? config.tile_n() / 2 : config.tile_n();
+  h.block_m = l.tile.tile_m, h.block_n = l.gated ? l.tile.tile_n / 2 : l.tile.tile_n;
+  AnyRoute route = l.route;
+  route.visit([&](auto const& r) {  // a cluster counts once here
+    if constexpr (requires { r.out; }) const_cast<int&>(r.out.tiles_n) /= l.tile.cluster;
+  });
   host::Workers worker(1);
-  host::run_tiles(worker, h, l.order, l.gate, l.route, nullptr);
+  host::run_tiles(worker, h, l.order, l.gate, route, nullptr);
 }
-void launch(Launch const& l, CUstream_st* stream) {
+void enqueue_gemm(GemmLaunch const& l, CUstream_st* stream) {
   if (!l.gate.waits()) return multiply(l);
   if (stream != gemms.stream) test::run_gemms();
   gemms.stream = stream, gemms.enqueued.push_back([l] { multiply(l); });
 }
 
-}  // namespace flux::sm90
+}  // namespace flux
 
 namespace flux::test {
 

@@ -212,7 +212,10 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr asked, int) {
-  *value = asked == cudaDevAttrComputeCapabilityMajor ? 9 : asked == cudaDevAttrComputeCapabilityMinor ? 0 : 132;
+  *value = asked == cudaDevAttrComputeCapabilityMajor         ? 9
+           : asked == cudaDevAttrComputeCapabilityMinor       ? 0
+           : asked == cudaDevAttrMaxSharedMemoryPerBlockOptin ? 227 * 1024
+                                                              : 132;
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetP2PAttribute(int* value, cudaDeviceP2PAttr, int, int) {

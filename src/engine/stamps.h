@@ -3,7 +3,7 @@
 // the maths lose nothing.
 #include "tile/loop.h"
 
-namespace flux::sm90 {
+namespace flux {
 
 struct Stamp {
   int64_t begin_ns, end_ns;  // of %globaltimer; end 0: none yet
@@ -31,4 +31,4 @@ struct Stamps {
   }
 };
 
-}  // namespace flux::sm90
+}  // namespace flux

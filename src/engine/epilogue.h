@@ -1,16 +1,30 @@
 #pragma once
-// What happens to accumulators before they leave: bias, activation, gate times up, residual, rounding.
+// What happens to accumulators before they leave: bias, activation, gate times up, rounding.
 //
-// A thread of a warpgroup holds, of each 64-row product and each 8 columns, elements (row, column), (row, column + 1),
-// (row + 8, column), (row + 8, column + 1), with row = 16 warp + lane / 4 and column = 2 (lane % 4).
+// All engines' products lie alike: of 16 rows a warp (64 a warpgroup) and each 8 columns, a thread holds the elements
+// (row, column), (row, column + 1), (row + 8, column), (row + 8, column + 1), with row = 16 warp + lane / 4 and
+// column = 2 (lane % 4).
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cutlass/bfloat16.h>
 #include <cutlass/half.h>
 
-#include "engine/sm90/operands.h"
+#include <cstdint>
 
-namespace flux::sm90 {
+namespace flux {
+
+/// The curve x · sigmoid(x · (first + third·x² + fifth·x⁴)). All activations are one of these: exactly SiLU, quick
+/// GELU, the tanh form of GELU and, with a slope beyond all bounds, ReLU; within 3e-5 the erf form of GELU.
+struct Curve {
+  float first, third, fifth;
+};
+
+struct Epilogue {
+  bool curved = false;
+  Curve curve{};
+  bool gated = false;          // a tile holds gate columns, then as many up columns
+  void const* bias = nullptr;  // one for each weight column, of the operands' type
+};
 
 __device__ inline uint32_t pack(float x, float y, cutlass::bfloat16_t) {
   __nv_bfloat162 const both = __floats2bfloat162_rn(x, y);
@@ -42,11 +56,10 @@ __device__ void bend_all(Curve const& curve, float* d) {
   for (int i = 0; i < kCount; ++i) d[i] = bend(d[i], curve);
 }
 
-/// Finishes `d`, the kN columns of one 64-row product. `column`: the output column of its first (gated: of its first
-/// gate column; the finished columns are then the first half). `row`: the output row of this thread's first element.
+/// Finishes `d`, the kN columns of one product. `column`: the output column of its first (gated: of its first
+/// gate column; the finished columns are then the first half).
 template <int kN, bool kGateable, class T>
-__device__ void finish(Epilogue const& e, float (&d)[kN / 2], int64_t row, int64_t rows, int column, int columns,
-                       int up) {
+__device__ void finish(Epilogue const& e, float (&d)[kN / 2], int column, int columns, int up) {
   bool const gated = kGateable && e.gated;
   int const mine = column + threadIdx.x % 4 * 2;
   if (e.bias) {
@@ -68,19 +81,6 @@ __device__ void finish(Epilogue const& e, float (&d)[kN / 2], int64_t row, int64
 #pragma unroll
     for (int i = 0; i < kN / 4; ++i) d[i] *= d[i + kN / 4];
   }
-  if (e.residual) {
-#pragma unroll
-    for (int low = 0; low < 2; ++low) {
-      if (row + 8 * low >= rows) continue;
-      T const* const line = static_cast<T const*>(e.residual) + (row + 8 * low) * e.residual_stride + mine;
-#pragma unroll
-      for (int u = 0; u < kN / 8; ++u) {
-        if (mine + 8 * u >= columns) continue;
-        float2 const add = load_pair(line + 8 * u);
-        d[4 * u + 2 * low] += add.x, d[4 * u + 2 * low + 1] += add.y;
-      }
-    }
-  }
 }
 
-}  // namespace flux::sm90
+}  // namespace flux

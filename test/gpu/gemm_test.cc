@@ -1,14 +1,15 @@
-// The Hopper kernel alone: every row of its table, weight layout, dtype and epilogue against a plain product in fp64.
+// The GEMM kernels alone: every row of both engines' tables, weight layout, dtype and epilogue against a plain product
+// in fp64.
 #include <cmath>
 
 #include "bench/tolerance.h"
 #include "gpu/device.h"
-#include "kernel/sm90.h"
+#include "kernel/gemm.h"
 
 namespace flux::test {
 namespace {
 
-using Sm90 = OnHopper;
+using Gemm = OnHopper;
 
 struct Case {
   int row;
@@ -17,15 +18,15 @@ struct Case {
   int64_t m, n, k;
   bool whole = true;  // small whole numbers: every byte must be right
   Activation activation = Activation::kNone;
-  bool gated = false, bias = false, residual = false;
+  bool gated = false, bias = false;
   int band = 4, blocks = 0;
 
   std::string describe() const {
-    sm90::Config const& c = sm90::kTable[row];
-    return "row " + std::to_string(row) + " (" + std::to_string(c.block_m) + "x" + std::to_string(c.block_n) +
-           (c.ping_pong ? " ping-pong" : "") + ") " + std::string(name(dtype)) + " " + std::string(name(layout)) + " " +
-           std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k) + " " + std::string(name(activation)) +
-           (gated ? " gated" : "") + (bias ? " bias" : "") + (residual ? " residual" : "");
+    TileRow const tile = gpu_tile(row);
+    return std::string(tile.engine == EngineKind::kSm90 ? "sm90" : "sm80") + " row " + std::to_string(tile.row) + " (" +
+           std::to_string(tile.tile_m) + "x" + std::to_string(tile.tile_n) + ") " + std::string(name(dtype)) + " " +
+           std::string(name(layout)) + " " + std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k) +
+           " " + std::string(name(activation)) + (gated ? " gated" : "") + (bias ? " bias" : "");
   }
 };
 
@@ -47,24 +48,22 @@ double run_case(Case const& c) {
   bool const out_in = c.layout == WeightLayout::kOutIn;
   int64_t const columns = c.gated ? c.n / 2 : c.n;
   DeviceMatrix x(c.dtype, c.m, c.k), w(c.dtype, out_in ? c.n : c.k, out_in ? c.k : c.n), bias(c.dtype, 1, c.n),
-      residual(c.dtype, c.m, columns), y(c.dtype, c.m, columns);
-  for (DeviceMatrix* matrix : {&x, &w, &bias, &residual}) matrix->fill(random, c.whole);
+      y(c.dtype, c.m, columns);
+  for (DeviceMatrix* matrix : {&x, &w, &bias}) matrix->fill(random, c.whole);
   y.poison();
 
-  sm90::Config const& config = sm90::kTable[c.row];
-  sm90::Launch l;
-  l.config = c.row;
+  TileRow const tile = gpu_tile(c.row);
+  GemmLaunch l;
+  l.tile = gpu_tile(c.row);
   l.a.base[0] = x.bytes.as(), l.a_stride = c.k;
   l.weight = w.tensor(), l.layout = c.layout;
   l.c.base[0] = y.bytes.as(), l.c_stride = columns;
   if (c.bias) l.bias = bias.tensor();
-  if (c.residual) l.residual = residual.tensor();
   l.activation = c.activation, l.gated = c.gated;
-  l.order =
-      arrange(Order::kNaive, Tiling::kAcross, {c.m, 1, 1}, config.tile_m(), sm90::tiles_n(config, c.n), c.band, 0);
+  l.order = arrange(Order::kNaive, Tiling::kAcross, {c.m, 1, 1}, tile.tile_m, tile.tiles_n(c.n), c.band, 0);
   l.gate = Open{0, c.k};
-  l.route = Keep{0, c.m}, l.blocks = c.blocks;
-  sm90::launch(l, nullptr);
+  l.route = Keep{0, c.m}, l.processors = c.blocks;
+  enqueue_gemm(l, nullptr);
   must(cudaDeviceSynchronize());
   y.download();
 
@@ -75,13 +74,12 @@ double run_case(Case const& c) {
     for (int64_t j = 0; j < columns; ++j) {
       result(i, j) = activate(c.activation, sums(i, j));
       if (c.gated) result(i, j) *= sums(i, columns + j);
-      if (c.residual) result(i, j) += residual.host[i * columns + j];
     }
   return relative_error(y.values(), result);
 }
 
-TEST_F(Sm90, EveryRowIsExactOnWholeNumbers) {
-  for (int row = 0; row < sm90::kConfigs; ++row)
+TEST_F(Gemm, EveryRowIsExactOnWholeNumbers) {
+  for (int row = 0; row < kGpuTiles; ++row)
     for (DType dtype : {DType::kBF16, DType::kF16})
       for (WeightLayout layout : {WeightLayout::kOutIn, WeightLayout::kInOut})
         for (auto [m, n, k] : {std::array<int64_t, 3>{1, 8, 8}, {65, 264, 200}, {300, 520, 72}, {513, 1032, 328}}) {
@@ -90,8 +88,8 @@ TEST_F(Sm90, EveryRowIsExactOnWholeNumbers) {
         }
 }
 
-TEST_F(Sm90, ManyTilesABlock) {
-  for (int row = 0; row < sm90::kConfigs; ++row)
+TEST_F(Gemm, ManyTilesABlock) {
+  for (int row = 0; row < kGpuTiles; ++row)
     for (int band : {1, 3}) {
       Case c{row, DType::kBF16, WeightLayout::kOutIn, 700, 1100 / 8 * 8, 328};
       c.band = band, c.blocks = 4;
@@ -99,16 +97,15 @@ TEST_F(Sm90, ManyTilesABlock) {
     }
 }
 
-TEST_F(Sm90, Epilogues) {
-  for (int row = 0; row < sm90::kConfigs; ++row)
+TEST_F(Gemm, Epilogues) {
+  for (int row = 0; row < kGpuTiles; ++row)
     for (DType dtype : {DType::kBF16, DType::kF16})
       for (WeightLayout layout : {WeightLayout::kOutIn, WeightLayout::kInOut})
         for (Activation activation : {Activation::kNone, Activation::kRelu, Activation::kGelu, Activation::kGeluTanh,
                                       Activation::kQuickGelu, Activation::kSilu})
           for (bool gated : {false, true}) {
-            if (gated && !sm90::kTable[row].gateable(layout)) continue;
-            Case const c{
-                row, dtype, layout, 140, 272, 40, false, activation, gated, true, activation != Activation::kGelu};
+            if (gated && gpu_tile(row).engine == EngineKind::kSm90 && !sm90::kTable[row].gateable(layout)) continue;
+            Case const c{row, dtype, layout, 140, 272, 40, false, activation, gated, true};
             EXPECT_LE(run_case(c), bench::tolerance(DType::kBF16)) << c.describe();
           }
 }

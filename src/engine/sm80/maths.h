@@ -1,0 +1,123 @@
+#pragma once
+// The maths: ldmatrix and mma.sync over the stages, the fragments of the next 16 of k on their way meanwhile.
+#include <cute/arch/copy_sm75.hpp>
+#include <cute/arch/copy_sm80.hpp>
+#include <cute/arch/mma_sm80.hpp>
+
+#include "engine/sm80/loader.h"
+
+namespace flux::sm80 {
+
+__device__ inline void multiply_add(float (&d)[4], uint32_t const (&a)[4], uint32_t b0, uint32_t b1,
+                                    cutlass::bfloat16_t) {
+  cute::SM80_16x8x16_F32BF16BF16F32_TN::fma(d[0], d[1], d[2], d[3], a[0], a[1], a[2], a[3], b0, b1, d[0], d[1], d[2],
+                                            d[3]);
+}
+__device__ inline void multiply_add(float (&d)[4], uint32_t const (&a)[4], uint32_t b0, uint32_t b1, cutlass::half_t) {
+  cute::SM80_16x8x16_F32F16F16F32_TN::fma(d[0], d[1], d[2], d[3], a[0], a[1], a[2], a[3], b0, b1, d[0], d[1], d[2],
+                                          d[3]);
+}
+
+/// The part of the tile that is this thread's warp's.
+template <class S>
+__device__ int warp_row(int thread) {
+  return thread / 32 % S::config.warps_m * S::kWarpM;
+}
+template <class S>
+__device__ int warp_column(int thread) {
+  return thread / 32 / S::config.warps_m * S::kWarpN;
+}
+
+template <class S>
+class Maths {
+ public:
+  using T = typename S::T;
+  /// A warp's products, of 16 rows each.
+  using Accumulators = float[S::kRows16][S::kColumns8][4];
+
+  __device__ Maths(T* stages) : a_(stages), b_(stages + S::kStages * Loader<S>::kElementsA) {
+    int const thread = static_cast<int>(threadIdx.x), lane = thread % 32;
+    lane_a_ = swizzled<kUnitsK>(warp_row<S>(thread) + lane % 16, lane / 16);
+    lane_b_ = S::kInOut ? swizzled<kUnitsN>(lane % 16, warp_column<S>(thread) / 8 + lane / 16)
+                        : swizzled<kUnitsK>(warp_column<S>(thread) + lane / 16 * 8 + lane % 8, lane / 8 % 2);
+  }
+
+  /// Adds the products of all of the loader's steps. Shared memory is free before and after.
+  __device__ void accumulate(Accumulators& d, Loader<S>& loader) {
+#pragma unroll
+    for (int s = 0; s < S::kStages - 1; ++s) loader.next(stage_a(s), stage_b(s));
+    int read = 0;
+    arrived();
+    load(fragments_[0], read, 0);
+#pragma unroll 1
+    while (loader.had_step(S::kStages - 1)) {
+#pragma unroll
+      for (int k = 0; k < kParts; ++k) {
+        if (k == kParts - 1) {
+          arrived();  // the next step
+          read = read + 1 == S::kStages ? 0 : read + 1;
+        }
+        load(fragments_[(k + 1) % 2], read, (k + 1) % kParts);
+        multiply(d, fragments_[k % 2]);
+        if (k == 0) {
+          int const before = read == 0 ? S::kStages - 1 : read - 1;  // all warps have read that step
+          loader.next(stage_a(before), stage_b(before));
+        }
+      }
+    }
+    cute::cp_async_wait<0>();
+    __syncthreads();
+  }
+
+ private:
+  static constexpr int kParts = S::kK / 16, kUnitsK = S::kK / 8, kUnitsN = S::kN / 8;
+  static_assert(kParts % 2 == 0);
+
+  struct Fragments {
+    uint32_t a[S::kRows16][4], b[S::kColumns8][2];
+  };
+
+  __device__ T* stage_a(int stage) const { return a_ + stage * Loader<S>::kElementsA; }
+  __device__ T* stage_b(int stage) const { return b_ + stage * Loader<S>::kElementsB; }
+
+  static __device__ void arrived() {
+    cute::cp_async_wait<S::kStages - 2>();
+    __syncthreads();
+  }
+
+  // Where swizzled() exchanges units, it adds 16 of k, or 8 columns, as an exclusive or.
+  __device__ void load(Fragments& f, int stage, int k) const {
+    T const* const a = stage_a(stage) + (lane_a_ ^ k * 16);
+    T const* const b = stage_b(stage) + (S::kInOut ? k * 16 * S::kN : lane_b_ ^ k * 16);
+    auto at = [](T const* matrix) -> cute::uint128_t const& {
+      return *reinterpret_cast<cute::uint128_t const*>(matrix);
+    };
+#pragma unroll
+    for (int i = 0; i < S::kRows16; ++i)
+      cute::SM75_U32x4_LDSM_N::copy(at(a + i * 16 * S::kK), f.a[i][0], f.a[i][1], f.a[i][2], f.a[i][3]);
+#pragma unroll
+    for (int i = 0; i < S::kColumns8; i += 2) {
+      if constexpr (S::kInOut)
+        cute::SM75_U16x8_LDSM_T::copy(at(b + (lane_b_ ^ i * 8)), f.b[i][0], f.b[i][1], f.b[i + 1][0], f.b[i + 1][1]);
+      else
+        cute::SM75_U32x4_LDSM_N::copy(at(b + i * 8 * S::kK), f.b[i][0], f.b[i][1], f.b[i + 1][0], f.b[i + 1][1]);
+    }
+  }
+
+  // Up one column, down the next: the operand last used is used again.
+  static __device__ void multiply(Accumulators& d, Fragments const& f) {
+#pragma unroll
+    for (int j = 0; j < S::kColumns8; ++j)
+#pragma unroll
+      for (int x = 0; x < S::kRows16; ++x) {
+        int const i = j % 2 ? S::kRows16 - 1 - x : x;
+        multiply_add(d[i][j], f.a[i], f.b[j][0], f.b[j][1], T{});
+      }
+  }
+
+  T *a_, *b_;
+  int lane_a_, lane_b_;  // elements of a stage before what this lane asks ldmatrix for
+  Fragments fragments_[2];
+};
+
+}  // namespace flux::sm80

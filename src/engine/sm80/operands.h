@@ -1,0 +1,24 @@
+#pragma once
+// What one launch of the kernel is given beside schedule, gate and route: where the operands lie, and what the epilogue
+// adds. A kernel parameter.
+#include "engine/epilogue.h"
+#include "engine/stamps.h"
+#include "tile/place.h"
+
+namespace flux::sm80 {
+
+struct Operands {
+  Symmetric<void const> a;  // by rank: [rows, k]
+  int64_t a_stride;         // elements from row to row, as all strides
+  void const* b;            // [n, k] or [k, n]
+  int64_t b_stride;
+  Symmetric<void> c;  // by rank: [rows, columns]
+  int64_t c_stride;
+  int64_t k;
+  int columns;  // of c
+  int up;       // gated: the first up column of the weight
+  Epilogue epilogue;
+  Stamps stamps;  // where a timeline is asked for
+};
+
+}  // namespace flux::sm80

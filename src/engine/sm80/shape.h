@@ -1,0 +1,43 @@
+#pragma once
+// The constants of one kernel, and how operands lie in its shared memory.
+#include <cutlass/bfloat16.h>
+#include <cutlass/half.h>
+
+#include "engine/sm80/config.h"
+#include "flux/problem.h"
+
+namespace flux::sm80 {
+
+/// A row of the table, a weight layout and an element type.
+template <Config kConfig, WeightLayout kLayoutOf, class Element>
+struct Shape {
+  using T = Element;
+  static constexpr Config config = kConfig;
+  static constexpr bool kInOut = kLayoutOf == WeightLayout::kInOut;
+  static constexpr int kM = kConfig.block_m, kN = kConfig.block_n, kK = kConfig.block_k, kStages = kConfig.stages;
+  static constexpr int kThreads = kConfig.threads();
+  static constexpr int kWarpM = kConfig.warp_m(), kWarpN = kConfig.warp_n();
+  static constexpr int kRows16 = kWarpM / 16, kColumns8 = kWarpN / 8;  // products of one warp
+  static_assert(kWarpM % 16 == 0 && kWarpN % 32 == 0 && (kK == 32 || kK == 64) && kStages >= 3);
+};
+
+/// Elements before the 16-byte unit `unit` of row `row`, rows of kUnits. Units are exchanged so that the 8 that
+/// ldmatrix reads at a time, of 8 rows one below the other, lie in 8 different bank groups.
+template <int kUnits>
+__device__ inline int swizzled(int row, int unit) {
+  if constexpr (kUnits == 4)  // two rows side by side fill a line of banks
+    return (row / 2 * 8 + row % 2 * 4 + (unit ^ row / 2 % 4)) * 8;
+  else
+    return (row * kUnits + (unit ^ row % 8)) * 8;
+}
+
+/// Where column `column` of a tile lies in the weight, behind the tile's first gate column. Gated, a warp's columns are
+/// half gate, half up, so that a thread holds both of each output.
+template <class S>
+__device__ inline int weight_column(int column, bool gated, int up) {
+  if (!gated) return column;
+  constexpr int kHalf = S::kWarpN / 2;
+  return column / S::kWarpN * kHalf + column % kHalf + (column % S::kWarpN >= kHalf ? up : 0);
+}
+
+}  // namespace flux::sm80

@@ -1,0 +1,9 @@
+#include "kernel/sm80_kernel.h"
+
+namespace flux::sm80 {
+
+void list_bf16_in_out(Kernels& kernels) {
+  list<WeightLayout::kInOut, cutlass::bfloat16_t>(kernels, std::make_index_sequence<kConfigs>{});
+}
+
+}  // namespace flux::sm80

@@ -1,0 +1,43 @@
+#include <cuda_runtime.h>
+
+#include <string>
+
+#include "kernel/gemm_kernel.h"
+#include "kernel/sm80_kernel.h"
+
+namespace flux::sm80 {
+namespace {
+
+void with_operands(GemmLaunch const& l, std::function<void(void*)> const& use) {
+  require(l.route.kind != AnyRoute::Kind::kSum,
+          "route=sum adds at the owner, which compute capability 8.0 has no instruction for across every link; take "
+          "route=push or route=stage",
+          ErrorKind::kUnsupported);
+  Operands operands{};
+  operands.a = l.a, operands.a_stride = l.a_stride;
+  operands.b = l.weight.data, operands.b_stride = l.weight.stride;
+  operands.c = l.c, operands.c_stride = l.c_stride;
+  for (int rank = 0; rank < kMaxRanks; ++rank)
+    require(aligned(operands.a.at(rank)) && aligned(operands.c.at(rank)),
+            "addresses of rows and results are multiples of 16 bytes on a GPU");
+  operands.k = l.k();
+  operands.columns = static_cast<int>(l.columns());
+  operands.up = static_cast<int>(l.columns());
+  operands.epilogue = epilogue(l), operands.stamps = l.stamps;
+  use(&operands);
+}
+
+}  // namespace
+
+GemmKernel gemm_kernel(int row, DType dtype, WeightLayout layout) {
+  static Kernels kernels[4];
+  static bool const listed [[maybe_unused]] = [] {
+    list_bf16(kernels[0]), list_bf16_in_out(kernels[1]), list_fp16(kernels[2]), list_fp16_in_out(kernels[3]);
+    return true;
+  }();
+  Config const& config = kTable[row];
+  void const* const function = kernels[(dtype == DType::kF16) * 2 + (layout == WeightLayout::kInOut)][row];
+  return {function, config.threads(), config.shared_bytes(), config.blocks_of_processor(), with_operands};
+}
+
+}  // namespace flux::sm80

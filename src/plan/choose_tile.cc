@@ -1,0 +1,40 @@
+#include "plan/choose_tile.h"
+
+#include "engine/sm80/choose.h"
+#include "engine/sm90/choose.h"
+
+namespace flux {
+
+std::vector<TileRow> tile_rows(Chip const& chip, WeightLayout layout, bool gated) {
+  std::vector<TileRow> rows;
+  if (chip.engine == EngineKind::kSm80) {
+    for (int row = 0; row < sm80::kConfigs; ++row)
+      if (sm80::kTable[row].shared_bytes() <= chip.shared_bytes) rows.push_back(sm80::tile_row(row));
+  } else {
+    for (int row = 0; row < sm90::kConfigs; ++row)
+      if (!gated || sm90::kTable[row].gateable(layout)) rows.push_back(sm90::tile_row(row));
+  }
+  return rows;
+}
+
+double cost(TileRow const& tile, int64_t m, int64_t n, int64_t k, Chip const& chip) {
+  if (tile.engine == EngineKind::kSm80) return sm80::cost(sm80::kTable[tile.row], m, n, k, chip);
+  return sm90::cost(sm90::kTable[tile.row], m, n, k, chip.processors);
+}
+
+std::optional<Choice> choose_tile(int tile_m, int tile_n, TiledRows m, int64_t n, int64_t k, WeightLayout layout,
+                                  bool gated, Chip const& chip) {
+  if (chip.engine == EngineKind::kSm80) return sm80::choose_of(tile_m, tile_n, m, n, k, chip);
+  return sm90::choose_of(tile_m, tile_n, m, n, k, layout, gated, chip.processors);
+}
+
+std::string tile_names(Chip const& chip, WeightLayout layout, bool gated) {
+  std::string names;
+  for (TileRow const& tile : tile_rows(chip, layout, gated)) {
+    std::string const name = " " + std::to_string(tile.tile_m) + "x" + std::to_string(tile.tile_n);
+    if (!names.ends_with(name)) names += name;
+  }
+  return names;
+}
+
+}  // namespace flux
