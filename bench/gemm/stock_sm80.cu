@@ -63,6 +63,7 @@ std::vector<GpuMethod> stock_mma_sync(GemmProblem const& p, void const* x, void 
   std::vector<GpuMethod> methods;
   if (p.layout != WeightLayout::kOutIn || p.dtype != DType::kBF16) return methods;
   add_both<Shape<128, 256, 32>, Shape<64, 64, 32>, 3>(methods, p, x, weight, out);
+  add_both<Shape<128, 256, 64>, Shape<64, 64, 64>, 3>(methods, p, x, weight, out);
   add_both<Shape<256, 128, 32>, Shape<64, 64, 32>, 3>(methods, p, x, weight, out);
   add_both<Shape<128, 128, 32>, Shape<64, 64, 32>, 4>(methods, p, x, weight, out);
   add_both<Shape<128, 128, 32>, Shape<64, 64, 32>, 5>(methods, p, x, weight, out);

@@ -14,8 +14,6 @@ namespace {
 
 constexpr int kMostRows = 32, kMostDevices = 64;
 
-int place_of(DType dtype, WeightLayout layout) { return (dtype == DType::kF16) * 2 + (layout == WeightLayout::kInOut); }
-
 int current_device() {
   int device = 0;
   check_cuda(cudaGetDevice(&device), "cudaGetDevice");
@@ -78,6 +76,12 @@ void check(GemmLaunch const& l) {
           ErrorKind::kUnsupported);
   require(!l.bias || (l.bias.dtype == l.weight.dtype && reinterpret_cast<uintptr_t>(l.bias.data) % 4 == 0),
           "a bias has the operands' dtype and an address of a multiple of 4 bytes");
+}
+
+int blocks_of(GemmLaunch const& l, GemmKernel const& kernel) {
+  int const most = l.processors > 0 ? l.processors * kernel.blocks_of_processor
+                                    : resident_blocks(l.tile, l.weight.dtype, l.layout);
+  return static_cast<int>(std::min<int64_t>(l.order.size(), most / l.tile.cluster)) * l.tile.cluster;
 }
 
 }  // namespace
@@ -145,17 +149,13 @@ void prepare_gemm(TileRow const& tile, DType dtype, WeightLayout layout) {
   check_cuda(cudaFuncGetAttributes(&attributes, kernel_of(tile, dtype, layout).function), "loading a GEMM");
 }
 
-int blocks_of(GemmLaunch const& l) {
-  int const each = gemm_kernel(l.tile, l.weight.dtype, l.layout).blocks_of_processor;
-  int const most = l.processors > 0 ? l.processors * each : resident_blocks(l.tile, l.weight.dtype, l.layout);
-  return static_cast<int>(std::min<int64_t>(l.order.size(), most / l.tile.cluster)) * l.tile.cluster;
-}
+int blocks_of(GemmLaunch const& l) { return blocks_of(l, kernel_of(l.tile, l.weight.dtype, l.layout)); }
 
 void enqueue_gemm(GemmLaunch const& l, CUstream_st* stream) {
   GemmKernel const kernel = kernel_of(l.tile, l.weight.dtype, l.layout);
   if (l.order.size() == 0) return;
   check(l);
-  int const blocks = blocks_of(l);
+  int const blocks = blocks_of(l, kernel);
   require(blocks > 0, "processors=" + std::to_string(l.processors) + " leaves no room for a cluster of " +
                           std::to_string(l.tile.cluster));
   kernel.with_operands(l, [&](void* operands) {

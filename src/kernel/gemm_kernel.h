@@ -2,6 +2,7 @@
 // What an engine says of one of its kernels.
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "engine/epilogue.h"
 #include "kernel/gemm.h"
@@ -16,6 +17,14 @@ struct GemmKernel {
   /// Error for a launch that this kernel cannot serve.
   void (*with_operands)(GemmLaunch const& launch, std::function<void(void*)> const& use) = nullptr;
 };
+
+/// An engine's kernels for one weight layout and element type, by row of its table.
+using Instances = std::vector<void const*>;
+
+/// Which of an engine's four lists: bf16, bf16 [in, out], fp16, fp16 [in, out].
+constexpr int place_of(DType dtype, WeightLayout layout) {
+  return (dtype == DType::kF16) * 2 + (layout == WeightLayout::kInOut);
+}
 
 namespace sm80 {
 GemmKernel gemm_kernel(int row, DType dtype, WeightLayout layout);

@@ -2,8 +2,6 @@
 
 namespace flux::sm80 {
 
-void list_bf16_in_out(Kernels& kernels) {
-  list<WeightLayout::kInOut, cutlass::bfloat16_t>(kernels, std::make_index_sequence<kConfigs>{});
-}
+Instances bf16_in_out() { return instances<WeightLayout::kInOut, cutlass::bfloat16_t>(); }
 
 }  // namespace flux::sm80

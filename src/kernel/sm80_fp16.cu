@@ -2,8 +2,6 @@
 
 namespace flux::sm80 {
 
-void list_fp16(Kernels& kernels) {
-  list<WeightLayout::kOutIn, cutlass::half_t>(kernels, std::make_index_sequence<kConfigs>{});
-}
+Instances fp16() { return instances<WeightLayout::kOutIn, cutlass::half_t>(); }
 
 }  // namespace flux::sm80

@@ -2,8 +2,6 @@
 
 namespace flux::sm80 {
 
-void list_fp16_in_out(Kernels& kernels) {
-  list<WeightLayout::kInOut, cutlass::half_t>(kernels, std::make_index_sequence<kConfigs>{});
-}
+Instances fp16_in_out() { return instances<WeightLayout::kInOut, cutlass::half_t>(); }
 
 }  // namespace flux::sm80

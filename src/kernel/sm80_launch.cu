@@ -9,9 +9,7 @@ namespace flux::sm80 {
 namespace {
 
 void with_operands(GemmLaunch const& l, std::function<void(void*)> const& use) {
-  require(l.route.kind != AnyRoute::Kind::kSum,
-          "route=sum adds at the owner, which compute capability 8.0 has no instruction for across every link; take "
-          "route=push or route=stage",
+  require(l.route.kind != AnyRoute::Kind::kSum, "route=sum: the sm80 engine does not add at the owner; use route=push",
           ErrorKind::kUnsupported);
   Operands operands{};
   operands.a = l.a, operands.a_stride = l.a_stride;
@@ -30,13 +28,9 @@ void with_operands(GemmLaunch const& l, std::function<void(void*)> const& use) {
 }  // namespace
 
 GemmKernel gemm_kernel(int row, DType dtype, WeightLayout layout) {
-  static Kernels kernels[4];
-  static bool const listed [[maybe_unused]] = [] {
-    list_bf16(kernels[0]), list_bf16_in_out(kernels[1]), list_fp16(kernels[2]), list_fp16_in_out(kernels[3]);
-    return true;
-  }();
+  static Instances const kernels[] = {bf16(), bf16_in_out(), fp16(), fp16_in_out()};
   Config const& config = kTable[row];
-  void const* const function = kernels[(dtype == DType::kF16) * 2 + (layout == WeightLayout::kInOut)][row];
+  void const* const function = kernels[place_of(dtype, layout)][row];
   return {function, config.threads(), config.shared_bytes(), config.blocks_of_processor(), with_operands};
 }
 

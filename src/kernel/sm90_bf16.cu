@@ -2,8 +2,6 @@
 
 namespace flux::sm90 {
 
-void list_bf16(Kernels& kernels) {
-  list<WeightLayout::kOutIn, cutlass::bfloat16_t>(kernels, std::make_index_sequence<kConfigs>{});
-}
+Instances bf16() { return instances<WeightLayout::kOutIn, cutlass::bfloat16_t>(); }
 
 }  // namespace flux::sm90

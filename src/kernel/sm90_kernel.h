@@ -1,7 +1,8 @@
 #pragma once
-// The Hopper kernel, and the array of its instances for one weight layout and element type.
+// The Hopper kernel, and its instances for one weight layout and element type.
 #include "engine/sm90/engine.h"
 #include "engine/variant.h"
+#include "kernel/gemm_kernel.h"
 
 namespace flux::sm90 {
 
@@ -15,17 +16,19 @@ __global__ void __launch_bounds__(S::config.threads(), 1)
   run(engine, order, gate, route);
 }
 
-using Kernels = void const* [kConfigs];
-
 template <WeightLayout kLayout, class T, size_t... kRow>
-void list(Kernels& kernels, std::index_sequence<kRow...>) {
-  ((kernels[kRow] = reinterpret_cast<void const*>(&fused_gemm<Shape<kTable[kRow], kLayout, T>>)), ...);
+Instances instances(std::index_sequence<kRow...>) {
+  return {reinterpret_cast<void const*>(&fused_gemm<Shape<kTable[kRow], kLayout, T>>)...};
+}
+template <WeightLayout kLayout, class T>
+Instances instances() {
+  return instances<kLayout, T>(std::make_index_sequence<kConfigs>{});
 }
 
 // One translation unit each.
-void list_bf16(Kernels& kernels);
-void list_bf16_in_out(Kernels& kernels);
-void list_fp16(Kernels& kernels);
-void list_fp16_in_out(Kernels& kernels);
+Instances bf16();
+Instances bf16_in_out();
+Instances fp16();
+Instances fp16_in_out();
 
 }  // namespace flux::sm90

@@ -127,12 +127,8 @@ void with_operands(GemmLaunch const& l, std::function<void(void*)> const& use) {
 }  // namespace
 
 GemmKernel gemm_kernel(int row, DType dtype, WeightLayout layout) {
-  static Kernels kernels[4];
-  static bool const listed [[maybe_unused]] = [] {
-    list_bf16(kernels[0]), list_bf16_in_out(kernels[1]), list_fp16(kernels[2]), list_fp16_in_out(kernels[3]);
-    return true;
-  }();
-  void const* const function = kernels[(dtype == DType::kF16) * 2 + (layout == WeightLayout::kInOut)][row];
+  static Instances const kernels[] = {bf16(), bf16_in_out(), fp16(), fp16_in_out()};
+  void const* const function = kernels[place_of(dtype, layout)][row];
   return {function, kTable[row].threads(), kTable[row].shared_bytes(layout), 1, with_operands};
 }
 

@@ -17,15 +17,22 @@ std::vector<TileRow> tile_rows(Chip const& chip, WeightLayout layout, bool gated
   return rows;
 }
 
-double cost(TileRow const& tile, int64_t m, int64_t n, int64_t k, Chip const& chip) {
+double cost(TileRow const& tile, int64_t m, int64_t n, int64_t k, WeightLayout layout, Chip const& chip) {
   if (tile.engine == EngineKind::kSm80) return sm80::cost(sm80::kTable[tile.row], m, n, k, chip);
-  return sm90::cost(sm90::kTable[tile.row], m, n, k, chip.processors);
+  return sm90::cost(sm90::kTable[tile.row], m, n, k, layout, chip.processors);
 }
 
 std::optional<Choice> choose_tile(int tile_m, int tile_n, TiledRows m, int64_t n, int64_t k, WeightLayout layout,
                                   bool gated, Chip const& chip) {
-  if (chip.engine == EngineKind::kSm80) return sm80::choose_of(tile_m, tile_n, m, n, k, chip);
-  return sm90::choose_of(tile_m, tile_n, m, n, k, layout, gated, chip.processors);
+  constexpr double kUnhidden = 2;  // what cannot hide weighs more than what may
+  std::optional<Choice> best;
+  for (TileRow const& tile : tile_rows(chip, layout, gated)) {
+    if (tile_m > 0 && (tile.tile_m != tile_m || tile.tile_n != tile_n)) continue;
+    double c = cost(tile, m.rows, n, k, layout, chip);
+    if (m.again > 0) c += kUnhidden * cost(tile, m.again, n, k, layout, chip);
+    if (!best || c < best->cost) best = Choice{tile, Choice{}.band, c};
+  }
+  return best;
 }
 
 std::string tile_names(Chip const& chip, WeightLayout layout, bool gated) {

@@ -13,7 +13,7 @@ namespace flux {
 std::vector<TileRow> tile_rows(Chip const& chip, WeightLayout layout, bool gated);
 
 /// Cycles that m x n x k take with a tile.
-double cost(TileRow const& tile, int64_t m, int64_t n, int64_t k, Chip const& chip);
+double cost(TileRow const& tile, int64_t m, int64_t n, int64_t k, WeightLayout layout, Chip const& chip);
 
 /// The cheapest of the tiles of `tile_m` x `tile_n`, which several rows may have; 0 x 0: of all. Nothing where the
 /// engine has no such tile. `n` counts gate and up where gated.

@@ -119,7 +119,7 @@ bool worth_staging(Resolved const& r, int64_t at_once, Machine const& machine) {
   Problem const& p = r.problem;
   auto cycles_of = [&](TiledRows chosen_for, int64_t rows, Machine const& on) {
     TileRow const shape = usual_shape(chosen_for, p.n, p.local_k(), p.layout, false, on);
-    return shape.engine != EngineKind::kHost ? cost(shape, rows, p.n, p.local_k(), chip_of(on))
+    return shape.engine != EngineKind::kHost ? cost(shape, rows, p.n, p.local_k(), p.layout, chip_of(on))
                                              : cycles(shape, rows, p.n, p.local_k(), p.layout, on);
   };
   int64_t const piece = std::max<int64_t>(at_once, tile_rows_together(1));

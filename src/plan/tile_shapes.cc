@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/sm90/config.h"
-
 namespace flux {
 namespace {
 
@@ -46,10 +44,8 @@ int workers(TileRow const& shape, Machine const& machine) { return std::max(mach
 double cycles(TileRow const& shape, int64_t m, int64_t n, int64_t k, WeightLayout layout, Machine const& machine) {
   if (m == 0 || n == 0 || k == 0) return 0;
   if (shape.engine != EngineKind::kSm90) return cost_of(shape, m, n, k, machine);
-  constexpr double kOddWidth = 0.12;  // as in sm90::choose
-  bool const odd = layout == WeightLayout::kInOut && sm90::kTable[shape.row].block_n % 16 != 0;
   double const memory = memory_cycles(m, n, k, machine);  // the table's cost knows the memory of one chip
-  return std::max(memory, cost(shape, m, n, k, chip_of(machine)) * (odd ? 1 + kOddWidth : 1));
+  return std::max(memory, cost(shape, m, n, k, layout, chip_of(machine)));
 }
 
 double tile_cycles(TileRow const& shape, int64_t m, int64_t n, int64_t k, WeightLayout layout, Machine const& machine) {

@@ -162,7 +162,7 @@ TEST_F(Calls, RanksThatCallDifferentSizesAreToldAtOnce) {
 TEST_F(Calls, ARecordedCallShowsEveryTileAndCopy) {
   run_shared_gpu(2, options(), [&](World& world) {
     Layer layer(world);
-    AllGatherGemm gather(world, {Layer::kM, Layer::kK, DType::kBF16}, parse_plan("tile=64x96 comm_rows=shard"));
+    AllGatherGemm gather(world, {Layer::kM, Layer::kK, DType::kBF16}, parse_plan("tile=64x64 comm_rows=shard"));
     Linear linear;
     linear.weight = layer.up.tensor(), linear.out = layer.hidden.tensor();
     OwnStream stream;
@@ -182,7 +182,7 @@ TEST_F(Calls, ARecordedCallShowsEveryTileAndCopy) {
       EXPECT_EQ(span.rows, layer.x.rows);
     }
     EXPECT_EQ(copies, 1);
-    EXPECT_EQ(tiles[SpanKind::kMaths].size(), 4u * 2u);  // 200 x 128 in tiles of 64 x 96
+    EXPECT_EQ(tiles[SpanKind::kMaths].size(), 4u * 2u);  // 200 x 128 in tiles of 64 x 64
     EXPECT_EQ(tiles[SpanKind::kStore], tiles[SpanKind::kMaths]);
 
     cudaGraph_t graph;
@@ -205,7 +205,7 @@ TEST_F(Calls, ACallBeginsWhileAWaitingGemmHoldsTheGpu) {
     DeviceMatrix x(DType::kBF16, m, k), w(DType::kBF16, n, k), y(DType::kBF16, m, n);
     DeviceBytes words(64 * sizeof(Word)), record(sizeof(Record));
     x.fill(random, true), w.fill(random, true);
-    prepare_gemm(gpu_tile(row), DType::kBF16, WeightLayout::kOutIn), prepare_calls();
+    prepare_gemm(tile, DType::kBF16, WeightLayout::kOutIn), prepare_calls();
     Word const goal = 0x5eed, granted = kGranted;
     Word* const word = words.as<Word>();  // [0] abort, [2, 4) arrivals, [8, 10) credits, [12, 14) begun
     must(cudaMemcpy(word + 9, &granted, sizeof granted, cudaMemcpyHostToDevice));
@@ -216,7 +216,7 @@ TEST_F(Calls, ACallBeginsWhileAWaitingGemmHoldsTheGpu) {
       call.watch.abort.base[r] = word, call.credits.base[r] = word + 8, call.begun.base[r] = word + 12;
 
     GemmLaunch l;
-    l.tile = gpu_tile(row), l.weight = w.tensor(), l.a.base[0] = x.bytes.as(), l.a_stride = k;
+    l.tile = tile, l.weight = w.tensor(), l.a.base[0] = x.bytes.as(), l.a_stride = k;
     l.c.base[0] = y.bytes.as(), l.c_stride = n;
     l.order = arrange(Order::kNaive, Tiling::kAcross, {m, 2, 1}, tile.tile_m, tile.tiles_n(n), 4, 0);
     Arrival arrival;

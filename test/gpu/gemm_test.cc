@@ -54,7 +54,7 @@ double run_case(Case const& c) {
 
   TileRow const tile = gpu_tile(c.row);
   GemmLaunch l;
-  l.tile = gpu_tile(c.row);
+  l.tile = tile;
   l.a.base[0] = x.bytes.as(), l.a_stride = c.k;
   l.weight = w.tensor(), l.layout = c.layout;
   l.c.base[0] = y.bytes.as(), l.c_stride = columns;

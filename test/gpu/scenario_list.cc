@@ -8,29 +8,34 @@ namespace {
 
 constexpr int kMostRanks = 8;  // on one GPU
 
-bool on_gpu(Scenario const& s) {
+bool on_gpu(Scenario const& s, EngineKind engine) {
   bool const round = s.ordered && s.plan.route == RouteKind::kRing;  // relayed sums round to 16 bits at every rank
   bool const pulled = s.plan.path == Path::kRing && s.plan.transport != Transport::kPush;
-  return s.ranks <= kMostRanks && !round && !pulled && !s.plan.wide_slots;
+  bool const adds = s.plan.route == RouteKind::kSum && engine == EngineKind::kSm80;
+  return s.ranks <= kMostRanks && !round && !pulled && !adds && !s.plan.wide_slots;
 }
 
 }  // namespace
 
-Scenario for_gpu(Scenario s, int number) {
-  static constexpr std::string_view kTiles[] = {"tile=auto", "tile=64x64",   "tile=256x128", "tile=64x96",
-                                                "tile=auto", "tile=256x136", "tile=128x512", "tile=256x224"};
+Scenario for_gpu(Scenario s, int number, EngineKind engine) {
+  using Tiles = std::array<std::string_view, 8>;
+  static constexpr Tiles kSm90 = {"tile=auto", "tile=64x64",   "tile=256x128", "tile=64x96",
+                                  "tile=auto", "tile=256x136", "tile=128x512", "tile=256x224"};
+  static constexpr Tiles kSm80 = {"tile=auto",   "tile=64x64",  "tile=256x128", "tile=64x128",
+                                  "tile=128x64", "tile=64x256", "tile=128x128", "tile=256x64"};
+  Tiles const& tiles = engine == EngineKind::kSm80 ? kSm80 : kSm90;
   if (s.dtype == DType::kF32 || s.dtype == DType::kF64) s.dtype = number % 3 == 2 ? DType::kF16 : DType::kBF16;
   if (s.ordered) s.dtype = DType::kBF16;  // beyond fp16
   s.n = (s.n + 15) / 16 * 16, s.k = (s.k + 7) / 8 * 8;
   if (number % 3 == 1 && s.plan.copy_blocks == kChosenCopies) s.plan.copy_blocks = 1;
-  s.plan = parse_plan(s.gated ? "tile=auto" : kTiles[number % std::size(kTiles)], s.plan);
+  s.plan = parse_plan(s.gated ? "tile=auto" : tiles[number % tiles.size()], s.plan);
   return s;
 }
 
-std::vector<Scenario> gpu_scenarios() {
+std::vector<Scenario> gpu_scenarios(EngineKind engine) {
   std::vector<Scenario> list;
   auto add = [&](Scenario const& s) {
-    if (on_gpu(s)) list.push_back(for_gpu(s, static_cast<int>(list.size())));
+    if (on_gpu(s, engine)) list.push_back(for_gpu(s, static_cast<int>(list.size()), engine));
   };
   for (Scenario const& s : all_scenarios()) add(s);
   // One row, sent after the GEMM: fewer rows than owners, and words that count whole shards.

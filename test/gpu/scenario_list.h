@@ -2,13 +2,14 @@
 // The scenario list of the host engine, as GPUs take it.
 #include <vector>
 
+#include "engine/tile_row.h"
 #include "op/scenario.h"
 
 namespace flux::test {
 
-/// All that GPUs can do, with 16-bit operands, widths in units of 8 and tiles of the engine's table.
-std::vector<Scenario> gpu_scenarios();
+/// All that GPUs can do by this engine, with 16-bit operands, widths in units of 8 and tiles of the engine's table.
+std::vector<Scenario> gpu_scenarios(EngineKind engine = EngineKind::kSm90);
 /// `s` as the `number`-th of such a list.
-Scenario for_gpu(Scenario s, int number);
+Scenario for_gpu(Scenario s, int number, EngineKind engine);
 
 }  // namespace flux::test

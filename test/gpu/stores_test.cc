@@ -30,7 +30,7 @@ class Stores : public OnHopper {
   GemmLaunch launch(int row, StoreKind store, Order order, Shards const& shards, int rank) const {
     TileRow const tile = gpu_tile(row);
     GemmLaunch l;
-    l.tile = gpu_tile(row), l.store = store;
+    l.tile = tile, l.store = store;
     l.a.base[0] = x->bytes.as(), l.a_stride = k, l.weight = w->tensor(), l.c_stride = n;
     l.order = arrange(order, Tiling::kAcross, shards, tile.tile_m, tile.tiles_n(n), 3, rank);
     l.gate = Open{0, k};
@@ -74,13 +74,13 @@ TEST_F(Stores, ResultsThatLeave) {
     for (int row = 0; row < kGpuTiles; ++row)
       for (StoreKind store : kStores) {
         std::string const what = describe(row, store, m, s.ranks);
-        BandWords const bands{shards, gpu_tile(row).tile_m, Tiling::kAcross};
+        BandWords const bands{shards, tile.tile_m, Tiling::kAcross};
         int64_t const count = bands.size();
         DeviceBytes counts(count * sizeof(Word));
         std::vector<DeviceMatrix> slots;
         std::vector<DeviceBytes> words;
         GemmLaunch l = launch(row, store, Order::kRotated, shards, rank);
-        Announcer out{bands, gpu_tile(row).announcements(n), counts.as<Word>(), {}, kGoal};
+        Announcer out{bands, tile.announcements(n), counts.as<Word>(), {}, kGoal};
         for (int p = 0; p < s.ranks; ++p) {
           slots.emplace_back(DType::kBF16, s.ranks * slot_rows, n).poison();
           l.c.base[p] = slots.back().bytes.as();

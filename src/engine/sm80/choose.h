@@ -1,7 +1,6 @@
 #pragma once
 // Which row of the table: a first, simple cost. Pure, for planner and launcher alike.
 #include <cmath>
-#include <optional>
 
 #include "engine/sm80/config.h"
 
@@ -31,22 +30,6 @@ inline double cost(Config const& config, int64_t m, int64_t n, int64_t k, Chip c
   tile += share > 1 ? kTile * (1 - kHidden) : kTile;
   double const memory = 2.0 * (m + n) * k / (kBytesACycle * chip.processors);
   return std::max(waves * tile, memory + kTile);
-}
-
-/// The cheapest of the rows whose tile is `tile_m` x `tile_n`; 0 x 0: of all that this chip's shared memory holds.
-/// Nothing where there is none. `n` counts gate and up where gated.
-inline std::optional<Choice> choose_of(int tile_m, int tile_n, TiledRows m, int64_t n, int64_t k, Chip const& chip) {
-  constexpr double kUnhidden = 2;  // what cannot hide weighs more than what may
-  std::optional<Choice> best;
-  for (int row = 0; row < kConfigs; ++row) {
-    Config const& config = kTable[row];
-    if (config.shared_bytes() > chip.shared_bytes) continue;
-    if (tile_m > 0 && (config.block_m != tile_m || config.block_n != tile_n)) continue;
-    double c = cost(config, m.rows, n, k, chip);
-    if (m.again > 0) c += kUnhidden * cost(config, m.again, n, k, chip);
-    if (!best || c < best->cost) best = Choice{tile_row(row), Choice{}.band, c};
-  }
-  return best;
 }
 
 }  // namespace flux::sm80

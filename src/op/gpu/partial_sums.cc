@@ -48,8 +48,8 @@ Tiles GpuPartialSums::tiles(int64_t m, WeightLayout layout) const {
   Tiles all = choose({m}, 0);
   if (way_ != Way::kStage || !gpu.across_pcie()) return plan_.fused && copying > 0 ? choose({m}, copying) : all;
   Tiles const pieces = choose(rows_to_tile(m, at_once, true), copying);
-  double const first =
-      cost(pieces.tile, std::max<int64_t>(at_once, tile_rows_together(1)), n_, k, gemm_chip(plan_, gpu, copying));
+  double const first = cost(pieces.tile, std::max<int64_t>(at_once, tile_rows_together(1)), n_, k, layout,
+                            gemm_chip(plan_, gpu, copying));
   bool const pay = pieces_pay(all.cycles - first, m, at_once, team_.size(), copying);
   if (plan_.route != RouteKind::kAuto || plan_.block_m > 0 || pay) return pieces;
   all.fused = false;

@@ -18,7 +18,7 @@ class FakeOperators : public testing::Test {
   void find_nccl_in(std::string const& folder) { setenv("LD_LIBRARY_PATH", (folder + ":" + path_).c_str(), 1); }
   void TearDown() override {
     setenv("LD_LIBRARY_PATH", path_.c_str(), 1);
-    for (char const* variable : {"FLUX_TEST_FAULT", "FLUX_TEST_GPUS"}) unsetenv(variable);
+    for (char const* variable : {"FLUX_ENGINE", "FLUX_TEST_FAULT", "FLUX_TEST_GPUS"}) unsetenv(variable);
   }
   static void expect_fine(std::string const& program) {
     for (Ending const& e : run_as_processes(program)) EXPECT_EQ(e.code, kFine) << program << ": " << e.said;
@@ -30,6 +30,11 @@ class FakeOperators : public testing::Test {
 
 TEST_F(FakeOperators, AllScenarios) {
   for (auto program : {"scenarios2", "scenarios3"}) expect_fine(program);
+}
+
+TEST_F(FakeOperators, AllScenariosByTheEngineOfOtherChips) {
+  setenv("FLUX_ENGINE", "sm80", 1);
+  expect_fine("scenarios3");
 }
 
 TEST_F(FakeOperators, AllScenariosAcrossPcie) {

@@ -4,6 +4,8 @@
 
 #include <cstdlib>
 
+#include "error_of.h"
+#include "world/gpu.h"
 #include "world/program.h"
 
 namespace flux::test {
@@ -12,7 +14,9 @@ namespace {
 class FakeGpu : public testing::Test {
  protected:
   void TearDown() override {
-    for (char const* variable : {"FLUX_TEST_FAULT", "FLUX_TEST_GPUS", "FLUX_TEST_AFTER_US"}) unsetenv(variable);
+    for (char const* variable :
+         {"FLUX_ENGINE", "FLUX_TEST_AFTER_US", "FLUX_TEST_CONSUMER", "FLUX_TEST_FAULT", "FLUX_TEST_GPUS"})
+      unsetenv(variable);
   }
   static void set(char const* variable, std::string const& value) { setenv(variable, value.c_str(), 1); }
 
@@ -31,6 +35,24 @@ class FakeGpu : public testing::Test {
     }
   }
 };
+
+TEST_F(FakeGpu, TheEngineIsTheBestThatRunsOrTheOneThatIsNamed) {
+  for (auto word : {"", "auto", "sm90"}) {
+    set("FLUX_ENGINE", word);
+    EXPECT_EQ(chip_of_device(0).engine, EngineKind::kSm90) << word;
+  }
+  set("FLUX_ENGINE", "sm80");
+  EXPECT_EQ(chip_of_device(0).engine, EngineKind::kSm80);
+  set("FLUX_ENGINE", "hopper");
+  EXPECT_EQ(invalid([] { chip_of_device(0); }), "FLUX_ENGINE=hopper is none of auto, sm90, sm80");
+
+  set("FLUX_TEST_CONSUMER", "1"), set("FLUX_ENGINE", "");
+  EXPECT_EQ(chip_of_device(0).engine, EngineKind::kSm80);
+  EXPECT_EQ(chip_of_device(0).shared_bytes, 99 * 1024);
+  set("FLUX_ENGINE", "sm90");
+  EXPECT_EQ(error_of(ErrorKind::kUnsupported, [] { chip_of_device(0); }),
+            "FLUX_ENGINE=sm90 needs compute capability 9.0 and a build for it; GPU 0 has 8.6");
+}
 
 TEST_F(FakeGpu, ProcessesShareMemoryByVirtualMemory) {
   set("FLUX_TEST_FAULT", "*:cudaIpcGetMemHandle:*");

@@ -15,6 +15,7 @@
 #include "gpu/fake/runtime.h"
 #include "gpu/scenario_list.h"
 #include "plan/plan_cache.h"
+#include "world/gpu.h"
 #include "world/program.h"
 #include "world/team.h"
 
@@ -85,7 +86,7 @@ void killed(World& world) {
 // All operators by all ways, byte for byte, on GPUs of their own.
 void scenarios(World& world) {
   auto const on_gpu = world_on_gpu(10);
-  for (Scenario const& s : gpu_scenarios()) {
+  for (Scenario const& s : gpu_scenarios(chip_of_device(0).engine)) {
     if (s.ranks != world.size()) continue;
     std::string const failure = run_scenario(*on_gpu, s);
     if (!failure.empty()) throw std::runtime_error(failure);

@@ -212,9 +212,10 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr asked, int) {
-  *value = asked == cudaDevAttrComputeCapabilityMajor         ? 9
-           : asked == cudaDevAttrComputeCapabilityMinor       ? 0
-           : asked == cudaDevAttrMaxSharedMemoryPerBlockOptin ? 227 * 1024
+  bool const consumer = getenv("FLUX_TEST_CONSUMER");  // compute capability 8.6
+  *value = asked == cudaDevAttrComputeCapabilityMajor         ? (consumer ? 8 : 9)
+           : asked == cudaDevAttrComputeCapabilityMinor       ? (consumer ? 6 : 0)
+           : asked == cudaDevAttrMaxSharedMemoryPerBlockOptin ? (consumer ? 99 : 227) * 1024
                                                               : 132;
   return cudaSuccess;
 }
