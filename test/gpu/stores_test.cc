@@ -74,13 +74,13 @@ TEST_F(Stores, ResultsThatLeave) {
     for (int row = 0; row < kGpuTiles; ++row)
       for (StoreKind store : kStores) {
         std::string const what = describe(row, store, m, s.ranks);
-        BandWords const bands{shards, tile.tile_m, Tiling::kAcross};
+        BandWords const bands{shards, gpu_tile(row).tile_m, Tiling::kAcross};
         int64_t const count = bands.size();
         DeviceBytes counts(count * sizeof(Word));
         std::vector<DeviceMatrix> slots;
         std::vector<DeviceBytes> words;
         GemmLaunch l = launch(row, store, Order::kRotated, shards, rank);
-        Announcer out{bands, tile.announcements(n), counts.as<Word>(), {}, kGoal};
+        Announcer out{bands, gpu_tile(row).announcements(n), counts.as<Word>(), {}, kGoal};
         for (int p = 0; p < s.ranks; ++p) {
           slots.emplace_back(DType::kBF16, s.ranks * slot_rows, n).poison();
           l.c.base[p] = slots.back().bytes.as();
