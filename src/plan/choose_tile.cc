@@ -18,7 +18,7 @@ std::vector<TileRow> tile_rows(Chip const& chip, WeightLayout layout, bool gated
 }
 
 double cost(TileRow const& tile, int64_t m, int64_t n, int64_t k, WeightLayout layout, Chip const& chip) {
-  if (tile.engine == EngineKind::kSm80) return sm80::cost(sm80::kTable[tile.row], m, n, k, chip);
+  if (tile.engine == EngineKind::kSm80) return sm80::cost(tile.row, m, n, k, chip);
   return sm90::cost(sm90::kTable[tile.row], m, n, k, layout, chip.processors);
 }
 
