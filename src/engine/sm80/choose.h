@@ -14,7 +14,7 @@ namespace flux::sm80 {
 inline double cost(int row, int64_t m, int64_t n, int64_t k, Chip const& chip) {
   constexpr double kProductsACycle = 1024;                                   // of one processor, 16-bit operands
   constexpr double kBytesACycle = 12;                                        // from memory, for each processor
-  constexpr double kPace[] = {1, 0.93, 0.90, 0.88, 0.84, 0.82, 0.88, 0.73, 1, 0.93, 1};  // of those products: small tiles read more
+  constexpr double kPace[] = {1, 0.93, 0.90, 0.88, 0.84, 0.82, 0.88, 0.73};  // of those products: small tiles read more
   static_assert(std::size(kPace) == kConfigs);
   constexpr double kTile = 4700, kPair = 6300;  // prologue and epilogue of a block, and of two side by side
   constexpr double kAlone = 1.3;                // four warps alone on a processor wait for shared memory

@@ -51,21 +51,18 @@ class Maths {
     load(fragments_[0], read, 0);
 #pragma unroll 1
     while (loader.had_step(S::kStages - 1)) {
-      // Two parts at a time: offsets of more, worked out ahead, would take more registers than there are.
-#pragma unroll 1
-      for (int k = 0; k < kParts; k += 2) {
-        load(fragments_[1], read, k + 1);
-        multiply(d, fragments_[0]);
+#pragma unroll
+      for (int k = 0; k < kParts; ++k) {
+        if (k == kParts - 1) {
+          arrived();  // the next step
+          read = read + 1 == S::kStages ? 0 : read + 1;
+        }
+        load(fragments_[(k + 1) % 2], read, (k + 1) % kParts);
+        multiply(d, fragments_[k % 2]);
         if (k == 0) {
           int const before = read == 0 ? S::kStages - 1 : read - 1;  // all warps have read that step
           loader.next(stage_a(before), stage_b(before));
         }
-        if (k + 2 == kParts) {
-          arrived();  // the next step
-          read = read + 1 == S::kStages ? 0 : read + 1;
-        }
-        load(fragments_[0], read, (k + 2) % kParts);
-        multiply(d, fragments_[1]);
       }
     }
     cute::cp_async_wait<0>();
