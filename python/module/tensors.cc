@@ -59,9 +59,11 @@ DType torch_dtype(std::string_view what, nb::handle dtype) {
 
 Tensor of_torch(nb::handle object, std::string_view what, int device) {
   bool const on_gpu = nb::cast<bool>(object.attr("is_cuda"));
-  if (!on_gpu && !nb::cast<bool>(object.attr("is_cpu")))
-    refuse(what, fmt::format("is on {}; this world's operators take tensors in {}",
-                             nb::str(object.attr("device")).c_str(), place(device)));
+  if (!on_gpu && !nb::cast<bool>(object.attr("is_cpu"))) {
+    nb::object const given = object.attr("device");
+    refuse(what, fmt::format("is on {}; this world's operators take tensors in {}", nb::str(nb::handle(given)).c_str(),
+                             place(device)));
+  }
   require_device(what, on_gpu ? nb::cast<int>(object.attr("get_device")()) : kHostMemory, device);
   int64_t sizes[2] = {}, strides[2] = {};
   nb::object const size = object.attr("shape"), stride = object.attr("stride")();

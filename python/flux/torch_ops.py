@@ -1,0 +1,192 @@
+"""Custom operators of torch, with shapes for compilation and gradients fused both ways.
+
+A world crosses as its integer handle. x has the rows of this rank, and m says how many there are over all ranks, since
+parts may differ. The gradient of AG+GEMM is GEMM+RS and the reverse; that of GEMM+AR needs no communication, and that
+of a column-parallel layer without sequence parallelism is GEMM+AR. Weight gradients are plain matrix products of torch,
+from the gathered rows: those of AG+GEMM are kept from the forward pass (keep=True) or gathered again.
+
+Everything here also runs with FLUX=off, by torch's own collectives, which are what the tests compare with.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from . import operators, unfused
+from .world import World
+
+
+def _ready(x: Tensor) -> Tensor:
+    """Rows may lie apart, their elements not; overlapping rows (an expanded gradient) are copied."""
+    return x if x.stride(-1) == 1 and (x.size(0) < 2 or x.stride(0) >= x.size(1)) else x.contiguous()
+
+
+@torch.library.custom_op("flux::all_gather_gemm", mutates_args=())
+def _all_gather_gemm(x: Tensor, weight: Tensor, bias: Tensor | None, world: int, m: int, in_out: bool,
+                     keep: bool) -> tuple[Tensor, Tensor]:
+    w, x = World.of(world), _ready(x)
+    if w.off:
+        rows = unfused.all_gather(w, x, m)
+        return unfused.linear(rows, weight, bias, in_out), rows if keep else rows.new_empty(0, x.size(1))
+    rows = x.new_empty(m if keep else 0, x.size(1))
+    y = operators.all_gather_gemm(w, x, _ready(weight), bias, m=m, in_out=in_out, gathered=rows if keep else None)
+    return y, rows
+
+
+@_all_gather_gemm.register_fake
+def _(x, weight, bias, world, m, in_out, keep):
+    return x.new_empty(m, weight.size(1 if in_out else 0)), x.new_empty(m if keep else 0, x.size(1))
+
+
+@torch.library.custom_op("flux::all_gather", mutates_args=())
+def _all_gather(x: Tensor, world: int, m: int) -> Tensor:
+    w, x = World.of(world), _ready(x)
+    if w.off:
+        return unfused.all_gather(w, x, m)
+    rows = x.new_empty(m, x.size(1))
+    operators.all_gather_gemm(w, x, None, m=m, gathered=rows)
+    return rows
+
+
+@_all_gather.register_fake
+def _(x, world, m):
+    return x.new_empty(m, x.size(1))
+
+
+@torch.library.custom_op("flux::gemm_reduce_scatter", mutates_args=())
+def _gemm_reduce_scatter(x: Tensor, weight: Tensor, bias: Tensor | None, world: int, in_out: bool) -> Tensor:
+    w = World.of(world)
+    if w.off:
+        return unfused.gemm_reduce_scatter(w, x, weight, bias, in_out)
+    return operators.gemm_reduce_scatter(w, _ready(x), _ready(weight), bias, in_out=in_out)
+
+
+@_gemm_reduce_scatter.register_fake
+def _(x, weight, bias, world, in_out):
+    w, m = World.of(world), x.size(0)
+    return x.new_empty((w.rank + 1) * m // w.size - w.rank * m // w.size, weight.size(1 if in_out else 0))
+
+
+@torch.library.custom_op("flux::gemm_all_reduce", mutates_args=())
+def _gemm_all_reduce(x: Tensor, weight: Tensor, bias: Tensor | None, world: int, in_out: bool) -> Tensor:
+    w = World.of(world)
+    if w.off:
+        return unfused.gemm_all_reduce(w, x, weight, bias, in_out)
+    return operators.gemm_all_reduce(w, _ready(x), _ready(weight), bias, in_out=in_out)
+
+
+@_gemm_all_reduce.register_fake
+def _(x, weight, bias, world, in_out):
+    return x.new_empty(x.size(0), weight.size(1 if in_out else 0))
+
+
+@torch.library.custom_op("flux::column_linear", mutates_args=())
+def _column_linear(x: Tensor, weight: Tensor, bias: Tensor | None, world: int, in_out: bool) -> Tensor:
+    return unfused.linear(x, weight, bias, in_out)
+
+
+@_column_linear.register_fake
+def _(x, weight, bias, world, in_out):
+    return x.new_empty(x.size(0), weight.size(1 if in_out else 0))
+
+
+def _weight_gradient(dy: Tensor, x: Tensor, in_out: bool) -> Tensor:
+    return x.t() @ dy if in_out else dy.t() @ x
+
+
+def _save(ctx, x, weight, bias, world, in_out, *more) -> None:
+    ctx.save_for_backward(x, weight, *more)
+    ctx.world, ctx.in_out, ctx.biased = world, in_out, bias is not None
+
+
+def _gather_setup(ctx, inputs, output) -> None:
+    x, weight, bias, world, m, in_out, keep = inputs
+    _save(ctx, None if keep else x, weight, bias, world, in_out, output[1] if keep else None)
+    ctx.m = m
+    ctx.mark_non_differentiable(output[1])
+
+
+def _gather_backward(ctx, dy, _):
+    x, weight, rows = ctx.saved_tensors
+    want_x, want_w, want_b = ctx.needs_input_grad[:3]
+    dx = torch.ops.flux.gemm_reduce_scatter(dy, weight, None, ctx.world, not ctx.in_out) if want_x else None
+    dw = None
+    if want_w:
+        rows = torch.ops.flux.all_gather(x, ctx.world, ctx.m) if rows is None else rows
+        dw = _weight_gradient(dy, rows, ctx.in_out)
+    return dx, dw, dy.sum(0) if want_b and ctx.biased else None, None, None, None, None
+
+
+def _sum_setup(ctx, inputs, output) -> None:
+    x, weight, bias, world, in_out = inputs
+    _save(ctx, x, weight, bias, world, in_out)
+
+
+def _scatter_backward(ctx, dy):
+    x, weight = ctx.saved_tensors
+    want_x, want_w, want_b = ctx.needs_input_grad[:3]
+    dx = dw = db = None
+    keep = want_w or (want_b and ctx.biased)
+    if want_x:
+        dx, dy = torch.ops.flux.all_gather_gemm(dy, weight, None, ctx.world, x.size(0), not ctx.in_out, keep)
+    elif keep:
+        dy = torch.ops.flux.all_gather(dy, ctx.world, x.size(0))
+    if want_w:
+        dw = _weight_gradient(dy, x, ctx.in_out)
+    if want_b and ctx.biased:
+        db = dy.sum(0)
+    return dx, dw, db, None, None
+
+
+def _reduce_backward(ctx, dy):
+    """Every rank has all of dy."""
+    x, weight = ctx.saved_tensors
+    want_x, want_w, want_b = ctx.needs_input_grad[:3]
+    dx = dy @ (weight.t() if ctx.in_out else weight) if want_x else None
+    dw = _weight_gradient(dy, x, ctx.in_out) if want_w else None
+    return dx, dw, dy.sum(0) if want_b and ctx.biased else None, None, None
+
+
+def _column_backward(ctx, dy):
+    x, weight = ctx.saved_tensors
+    want_x, want_w, want_b = ctx.needs_input_grad[:3]
+    dx = torch.ops.flux.gemm_all_reduce(dy, weight, None, ctx.world, not ctx.in_out) if want_x else None
+    dw = _weight_gradient(dy, x, ctx.in_out) if want_w else None
+    return dx, dw, dy.sum(0) if want_b and ctx.biased else None, None, None
+
+
+torch.library.register_autograd("flux::all_gather_gemm", _gather_backward, setup_context=_gather_setup)
+torch.library.register_autograd("flux::gemm_reduce_scatter", _scatter_backward, setup_context=_sum_setup)
+torch.library.register_autograd("flux::gemm_all_reduce", _reduce_backward, setup_context=_sum_setup)
+torch.library.register_autograd("flux::column_linear", _column_backward, setup_context=_sum_setup)
+
+
+def all_gather_gemm(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, world: World, m: int | None = None,
+                    in_out: bool = False, keep: bool = True) -> Tensor:
+    """x [m_r, k], weight [n_r, k], bias [n_r] -> all_gather(x) wᵀ + bias [m, n_r], with gradients.
+
+    m: rows over all ranks; None: the ranks' parts are equal. keep: the gathered rows stay for the weight's gradient
+    (m k elements); False: they are gathered again in the backward pass.
+    """
+    m = x.size(0) * world.size if m is None else m
+    keep = keep and torch.is_grad_enabled() and weight.requires_grad
+    return torch.ops.flux.all_gather_gemm(x, weight, bias, world.handle, m, in_out, keep)[0]
+
+
+def gemm_reduce_scatter(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, world: World,
+                        in_out: bool = False) -> Tensor:
+    """x [m, k_r], weight [n, k_r], bias [n] (the same on every rank) -> reduce_scatter(x wᵀ) + bias [m_r, n]."""
+    return torch.ops.flux.gemm_reduce_scatter(x, weight, bias, world.handle, in_out)
+
+
+def gemm_all_reduce(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, world: World,
+                    in_out: bool = False) -> Tensor:
+    """x [m, k_r], weight [n, k_r], bias [n] (the same on every rank) -> all_reduce(x wᵀ) + bias [m, n]."""
+    return torch.ops.flux.gemm_all_reduce(x, weight, bias, world.handle, in_out)
+
+
+def column_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, world: World,
+                  in_out: bool = False) -> Tensor:
+    """x [m, k] (the same on every rank), weight [n_r, k], bias [n_r] -> x wᵀ + bias [m, n_r]; its gradient is GEMM+AR."""
+    return torch.ops.flux.column_linear(x, weight, bias, world.handle, in_out)
