@@ -186,9 +186,12 @@ endif()
 if(NOT FLUX_CUDA_FOUND)
   list(REMOVE_ITEM python_rooms kernel)
 endif()
+if(NOT FLUX_PACKAGE)
+  list(REMOVE_ITEM python_rooms python)
+endif()
 foreach(room IN LISTS python_rooms)
   add_test(NAME python_${room} COMMAND ${FLUX_PYTHON} -B -m pytest -q -p no:cacheprovider
            ${PROJECT_SOURCE_DIR}/test/${room} --junitxml=${results}/python_${room}.xml)
   set_tests_properties(python_${room} PROPERTIES TIMEOUT 300
-                       ENVIRONMENT "FLUX_BUILD_DIR=${PROJECT_BINARY_DIR};FLUX_CLI=${PROJECT_BINARY_DIR}/flux")
+                       ENVIRONMENT "FLUX_BUILD_DIR=${PROJECT_BINARY_DIR};FLUX_CLI=${PROJECT_BINARY_DIR}/flux;PYTHONPATH=${PROJECT_BINARY_DIR}/python")
 endforeach()
