@@ -1,7 +1,7 @@
-"""FLUX: tensor-parallel communication hidden inside the GEMM. See docs/integrating.md.
+"""FLUX: tensor-parallel communication hidden inside the GEMM.
 
 Without torch: World, run, AllGatherGemm, GemmReduceScatter, GemmAllReduce, their functional forms, plan and report. With
-torch: flux.torch_ops (custom operators with autograd), flux.nn (layers) and parallelize.
+torch: flux.torch_ops (custom operators with autograd), flux.nn (layers).
 """
 
 from ._flux import facts as _facts

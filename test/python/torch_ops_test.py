@@ -99,7 +99,7 @@ def test_frozen_weights_need_no_rows():
 
 
 def test_compiled_whole():
-    """A forward and backward pass with no break in the graph; more ranks: layers_test.py."""
+    """A forward and backward pass with no break in the graph."""
     (world,) = flux.World.local(1)
 
     def mlp(x, up, down):
