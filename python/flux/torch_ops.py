@@ -54,12 +54,16 @@ def _(x, world, m):
     return x.new_empty(m, x.size(1))
 
 
-@torch.library.custom_op("flux::gemm_reduce_scatter", mutates_args=())
-def _gemm_reduce_scatter(x: Tensor, weight: Tensor, bias: Tensor | None, world: int, in_out: bool) -> Tensor:
+def _sum(fused, plain, x: Tensor, weight: Tensor, bias: Tensor | None, world: int, in_out: bool) -> Tensor:
     w = World.of(world)
     if w.off:
-        return unfused.gemm_reduce_scatter(w, x, weight, bias, in_out)
-    return operators.gemm_reduce_scatter(w, _ready(x), _ready(weight), bias, in_out=in_out)
+        return plain(w, x, weight, bias, in_out)
+    return fused(w, _ready(x), _ready(weight), bias, in_out=in_out)
+
+
+@torch.library.custom_op("flux::gemm_reduce_scatter", mutates_args=())
+def _gemm_reduce_scatter(x: Tensor, weight: Tensor, bias: Tensor | None, world: int, in_out: bool) -> Tensor:
+    return _sum(operators.gemm_reduce_scatter, unfused.gemm_reduce_scatter, x, weight, bias, world, in_out)
 
 
 @_gemm_reduce_scatter.register_fake
@@ -70,15 +74,7 @@ def _(x, weight, bias, world, in_out):
 
 @torch.library.custom_op("flux::gemm_all_reduce", mutates_args=())
 def _gemm_all_reduce(x: Tensor, weight: Tensor, bias: Tensor | None, world: int, in_out: bool) -> Tensor:
-    w = World.of(world)
-    if w.off:
-        return unfused.gemm_all_reduce(w, x, weight, bias, in_out)
-    return operators.gemm_all_reduce(w, _ready(x), _ready(weight), bias, in_out=in_out)
-
-
-@_gemm_all_reduce.register_fake
-def _(x, weight, bias, world, in_out):
-    return x.new_empty(x.size(0), weight.size(1 if in_out else 0))
+    return _sum(operators.gemm_all_reduce, unfused.gemm_all_reduce, x, weight, bias, world, in_out)
 
 
 @torch.library.custom_op("flux::column_linear", mutates_args=())
@@ -86,6 +82,7 @@ def _column_linear(x: Tensor, weight: Tensor, bias: Tensor | None, world: int, i
     return unfused.linear(x, weight, bias, in_out)
 
 
+@_gemm_all_reduce.register_fake
 @_column_linear.register_fake
 def _(x, weight, bias, world, in_out):
     return x.new_empty(x.size(0), weight.size(1 if in_out else 0))

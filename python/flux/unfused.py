@@ -17,11 +17,6 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None, in_out: bool) -> Tens
     return y if bias is None else y + bias
 
 
-def _part(world: World, m: int, rank: int) -> slice:
-    first, count = _flux.part_of_rows(m, rank, world.size)
-    return slice(first, first + count)
-
-
 def all_gather(world: World, x: Tensor, m: int) -> Tensor:
     """Parts that differ by a row are padded to the longest."""
     longest = -(-m // world.size)
@@ -38,4 +33,4 @@ def gemm_all_reduce(world: World, x: Tensor, weight: Tensor, bias: Tensor | None
 
 
 def gemm_reduce_scatter(world: World, x: Tensor, weight: Tensor, bias: Tensor | None, in_out: bool) -> Tensor:
-    return gemm_all_reduce(world, x, weight, bias, in_out)[_part(world, x.size(0), world.rank)].clone()
+    return gemm_all_reduce(world, x, weight, bias, in_out).narrow(0, *world.rows(x.size(0))).clone()

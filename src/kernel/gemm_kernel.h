@@ -18,20 +18,34 @@ struct GemmKernel {
   void (*with_operands)(GemmLaunch const& launch, std::function<void(void*)> const& use) = nullptr;
 };
 
-/// An engine's kernels for one weight layout and element type, by row of its table.
-using Instances = std::vector<void const*>;
-
 /// Which of an engine's four lists: bf16, bf16 [in, out], fp16, fp16 [in, out].
 constexpr int place_of(DType dtype, WeightLayout layout) {
   return (dtype == DType::kF16) * 2 + (layout == WeightLayout::kInOut);
 }
 
+/// An engine's kernels for one weight layout and element type, by row of its table: kernel/instances.h, a translation
+/// unit each. `Kernels` is sm80::Kernels or sm90::Kernels, complete where they are compiled.
+using Instances = std::vector<void const*>;
+template <class Kernels, WeightLayout kLayout, class T>
+Instances instances();
+
+template <class Kernels>
+void const* instance(int row, DType dtype, WeightLayout layout) {
+  static Instances const all[] = {instances<Kernels, WeightLayout::kOutIn, cutlass::bfloat16_t>(),
+                                  instances<Kernels, WeightLayout::kInOut, cutlass::bfloat16_t>(),
+                                  instances<Kernels, WeightLayout::kOutIn, cutlass::half_t>(),
+                                  instances<Kernels, WeightLayout::kInOut, cutlass::half_t>()};
+  return all[place_of(dtype, layout)][row];
+}
+
 namespace sm80 {
+struct Kernels;
 GemmKernel gemm_kernel(int row, DType dtype, WeightLayout layout);
-}
+}  // namespace sm80
 namespace sm90 {
+struct Kernels;
 GemmKernel gemm_kernel(int row, DType dtype, WeightLayout layout);
-}
+}  // namespace sm90
 
 /// Throws Error{kUnsupported} where this build has no kernels of the engine, kInvalid for a row that there is not.
 GemmKernel gemm_kernel(TileRow const& tile, DType dtype, WeightLayout layout);

@@ -1,7 +1,3 @@
 #include "kernel/sm80_kernel.h"
 
-namespace flux::sm80 {
-
-Instances bf16() { return instances<WeightLayout::kOutIn, cutlass::bfloat16_t>(); }
-
-}  // namespace flux::sm80
+template flux::Instances flux::instances<flux::sm80::Kernels, flux::WeightLayout::kOutIn, cutlass::bfloat16_t>();

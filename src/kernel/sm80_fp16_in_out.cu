@@ -1,7 +1,3 @@
 #include "kernel/sm80_kernel.h"
 
-namespace flux::sm80 {
-
-Instances fp16_in_out() { return instances<WeightLayout::kInOut, cutlass::half_t>(); }
-
-}  // namespace flux::sm80
+template flux::Instances flux::instances<flux::sm80::Kernels, flux::WeightLayout::kInOut, cutlass::half_t>();

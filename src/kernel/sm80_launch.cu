@@ -2,8 +2,9 @@
 
 #include <string>
 
+#include "engine/sm80/config.h"
+#include "engine/sm80/operands.h"
 #include "kernel/gemm_kernel.h"
-#include "kernel/sm80_kernel.h"
 
 namespace flux::sm80 {
 namespace {
@@ -28,10 +29,9 @@ void with_operands(GemmLaunch const& l, std::function<void(void*)> const& use) {
 }  // namespace
 
 GemmKernel gemm_kernel(int row, DType dtype, WeightLayout layout) {
-  static Instances const kernels[] = {bf16(), bf16_in_out(), fp16(), fp16_in_out()};
   Config const& config = kTable[row];
-  void const* const function = kernels[place_of(dtype, layout)][row];
-  return {function, config.threads(), config.shared_bytes(), config.blocks_of_processor(), with_operands};
+  return {instance<Kernels>(row, dtype, layout), config.threads(), config.shared_bytes(), config.blocks_of_processor(),
+          with_operands};
 }
 
 }  // namespace flux::sm80

@@ -1,7 +1,3 @@
 #include "kernel/sm90_kernel.h"
 
-namespace flux::sm90 {
-
-Instances bf16_in_out() { return instances<WeightLayout::kInOut, cutlass::bfloat16_t>(); }
-
-}  // namespace flux::sm90
+template flux::Instances flux::instances<flux::sm90::Kernels, flux::WeightLayout::kInOut, cutlass::bfloat16_t>();

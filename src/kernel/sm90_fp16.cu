@@ -1,7 +1,3 @@
 #include "kernel/sm90_kernel.h"
 
-namespace flux::sm90 {
-
-Instances fp16() { return instances<WeightLayout::kOutIn, cutlass::half_t>(); }
-
-}  // namespace flux::sm90
+template flux::Instances flux::instances<flux::sm90::Kernels, flux::WeightLayout::kOutIn, cutlass::half_t>();

@@ -1,8 +1,8 @@
 #pragma once
-// The Hopper kernel, and its instances for one weight layout and element type.
+// The Hopper kernel.
 #include "engine/sm90/engine.h"
 #include "engine/variant.h"
-#include "kernel/gemm_kernel.h"
+#include "kernel/instances.h"
 
 namespace flux::sm90 {
 
@@ -16,19 +16,12 @@ __global__ void __launch_bounds__(S::config.threads(), 1)
   run(engine, order, gate, route);
 }
 
-template <WeightLayout kLayout, class T, size_t... kRow>
-Instances instances(std::index_sequence<kRow...>) {
-  return {reinterpret_cast<void const*>(&fused_gemm<Shape<kTable[kRow], kLayout, T>>)...};
-}
-template <WeightLayout kLayout, class T>
-Instances instances() {
-  return instances<kLayout, T>(std::make_index_sequence<kConfigs>{});
-}
-
-// One translation unit each.
-Instances bf16();
-Instances bf16_in_out();
-Instances fp16();
-Instances fp16_in_out();
+struct Kernels {
+  static constexpr size_t kRows = kConfigs;
+  template <size_t kRow, WeightLayout kLayout, class T>
+  static auto of() {
+    return &fused_gemm<Shape<kTable[kRow], kLayout, T>>;
+  }
+};
 
 }  // namespace flux::sm90

@@ -2,8 +2,9 @@
 
 #include <string>
 
+#include "engine/sm90/config.h"
+#include "engine/sm90/operands.h"
 #include "kernel/gemm_kernel.h"
-#include "kernel/sm90_kernel.h"
 #include "kernel/tensor_map.h"
 
 namespace flux::sm90 {
@@ -127,9 +128,8 @@ void with_operands(GemmLaunch const& l, std::function<void(void*)> const& use) {
 }  // namespace
 
 GemmKernel gemm_kernel(int row, DType dtype, WeightLayout layout) {
-  static Instances const kernels[] = {bf16(), bf16_in_out(), fp16(), fp16_in_out()};
-  void const* const function = kernels[place_of(dtype, layout)][row];
-  return {function, kTable[row].threads(), kTable[row].shared_bytes(layout), 1, with_operands};
+  return {instance<Kernels>(row, dtype, layout), kTable[row].threads(), kTable[row].shared_bytes(layout), 1,
+          with_operands};
 }
 
 }  // namespace flux::sm90

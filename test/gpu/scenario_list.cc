@@ -4,7 +4,6 @@
 #include <string_view>
 
 namespace flux::test {
-namespace {
 
 constexpr int kMostRanks = 8;  // on one GPU
 
@@ -14,8 +13,6 @@ bool on_gpu(Scenario const& s, EngineKind engine) {
   bool const adds = s.plan.route == RouteKind::kSum && engine == EngineKind::kSm80;
   return s.ranks <= kMostRanks && !round && !pulled && !adds && !s.plan.wide_slots;
 }
-
-}  // namespace
 
 Scenario for_gpu(Scenario s, int number, EngineKind engine) {
   using Tiles = std::array<std::string_view, 8>;

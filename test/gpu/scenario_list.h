@@ -7,6 +7,8 @@
 
 namespace flux::test {
 
+/// Whether GPUs can do it by this engine.
+bool on_gpu(Scenario const& s, EngineKind engine);
 /// All that GPUs can do by this engine, with 16-bit operands, widths in units of 8 and tiles of the engine's table.
 std::vector<Scenario> gpu_scenarios(EngineKind engine = EngineKind::kSm90);
 /// `s` as the `number`-th of such a list.
