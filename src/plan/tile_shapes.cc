@@ -12,14 +12,18 @@ double up(int64_t a, int64_t b) { return static_cast<double>((a + b - 1) / b); }
 constexpr TileRow host_tile(int tile_m, int tile_n) { return {EngineKind::kHost, -1, tile_m, tile_n, 1}; }
 constexpr TileRow kHost[] = {host_tile(256, 512), host_tile(128, 512), host_tile(64, 512), host_tile(256, 256)};
 
-/// Both operands once, at what a kernel reaches of the memory's rate.
-double memory_cycles(int64_t m, int64_t n, int64_t k, Machine const& machine) {
+/// Of memory, a cycle: what a kernel reaches of its rate.
+double memory_bytes(Machine const& machine) {
   constexpr double kReached = 0.85;
-  return 2.0 * static_cast<double>(m + n) * static_cast<double>(k) /
-         (machine.memory_gbps * kReached / machine.clock_mhz * 1e3);
+  return machine.memory_gbps * kReached / machine.clock_mhz * 1e3;
 }
 
-double cost_of(TileRow const& s, int64_t m, int64_t n, int64_t k, Machine const& machine) {
+/// Both operands once.
+double memory_cycles(int64_t m, int64_t n, int64_t k, Machine const& machine) {
+  return 2.0 * static_cast<double>(m + n) * static_cast<double>(k) / memory_bytes(machine);
+}
+
+double host_cost(TileRow const& s, int64_t m, int64_t n, int64_t k, Machine const& machine) {
   constexpr double kTile = 2500;    // prologue and epilogue of a tile, in cycles
   constexpr double kNarrow = 0.07;  // tiles below 128 x 256 read more operand bytes for each product
   double const area = double{1} * s.tile_m * s.tile_n;
@@ -32,7 +36,10 @@ double cost_of(TileRow const& s, int64_t m, int64_t n, int64_t k, Machine const&
 
 }  // namespace
 
-Chip chip_of(Machine const& machine) { return {machine.engine, machine.processors, machine.shared_bytes}; }
+Chip chip_of(Machine const& machine) {
+  return {machine.engine, machine.processors, machine.shared_bytes, machine.products,
+          memory_bytes(machine) / machine.processors};
+}
 
 std::vector<TileRow> tile_shapes(Machine const& machine, WeightLayout layout, bool gated) {
   if (machine.engine == EngineKind::kHost) return {std::begin(kHost), std::end(kHost)};
@@ -43,8 +50,8 @@ int workers(TileRow const& shape, Machine const& machine) { return std::max(mach
 
 double cycles(TileRow const& shape, int64_t m, int64_t n, int64_t k, WeightLayout layout, Machine const& machine) {
   if (m == 0 || n == 0 || k == 0) return 0;
-  if (shape.engine != EngineKind::kSm90) return cost_of(shape, m, n, k, machine);
-  double const memory = memory_cycles(m, n, k, machine);  // the table's cost knows the memory of one chip
+  if (shape.engine == EngineKind::kHost) return host_cost(shape, m, n, k, machine);
+  double const memory = memory_cycles(m, n, k, machine);  // the Hopper table's cost knows the memory of one chip
   return std::max(memory, cost(shape, m, n, k, layout, chip_of(machine)));
 }
 

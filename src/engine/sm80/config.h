@@ -26,8 +26,17 @@ struct Config {
 
 inline constexpr Config kTable[] = {
     // What 99 KiB hold, so all chips. Steps of 64 with 64 x 64 a warp would take more registers than there are.
-    {256, 128, 32, 4, 4, 2}, {128, 256, 32, 4, 2, 4}, {128, 128, 32, 5, 2, 2}, {256, 64, 32, 4, 4, 1},
-    {128, 64, 64, 4, 2, 2},  {64, 256, 32, 4, 1, 4},  {64, 128, 64, 4, 2, 2},  {64, 64, 64, 6, 2, 2},
+    {256, 128, 32, 4, 4, 2},
+    {128, 256, 32, 4, 2, 4},
+    {128, 128, 32, 5, 2, 2},
+    {256, 64, 32, 4, 4, 1},
+    {128, 64, 64, 4, 2, 2},
+    {64, 256, 32, 4, 1, 4},
+    {64, 128, 64, 4, 2, 2},
+    {64, 64, 64, 6, 2, 2},
+    // Few rows: nearly all of what is under way are weights, and long steps mean few waits.
+    {16, 64, 128, 4, 1, 4},
+    {32, 64, 128, 4, 2, 4},
 };
 inline constexpr int kConfigs = sizeof(kTable) / sizeof(kTable[0]);
 

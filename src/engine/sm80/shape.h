@@ -18,7 +18,7 @@ struct Shape {
   static constexpr int kThreads = kConfig.threads();
   static constexpr int kWarpM = kConfig.warp_m(), kWarpN = kConfig.warp_n();
   static constexpr int kRows16 = kWarpM / 16, kColumns8 = kWarpN / 8;  // products of one warp
-  static_assert(kWarpM % 16 == 0 && kWarpN % 32 == 0 && (kK == 32 || kK == 64) && kStages >= 3);
+  static_assert(kWarpM % 16 == 0 && kWarpN % 16 == 0 && kK % 32 == 0 && kStages >= 3);
 };
 
 /// Elements before the 16-byte unit `unit` of row `row`, rows of kUnits. Units are exchanged so that the 8 that
