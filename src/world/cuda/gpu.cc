@@ -187,9 +187,10 @@ class CudaGpu final : public Gpu {
 
   std::shared_ptr<SymmetricMemory> allocate(Bootstrap& bootstrap, int64_t bytes, Use use,
                                             double limit_seconds) override {
+    auto played = [](Use use) { return use == Use::kData || use == Use::kPackets; };
     auto make = [&](int rank) {
       bool const host =
-          use == Use::kControl || (use != Use::kWords && rank != bootstrap.rank() && mirror_ == Partner::kHost);
+          use == Use::kControl || (played(use) && rank != bootstrap.rank() && mirror_ == Partner::kHost);
       return host ? allocate_pinned(bytes) : allocate(bytes);
     };
     if (mirrored())
