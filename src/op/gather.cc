@@ -35,8 +35,7 @@ void each_piece(Gather const& g, int shard, Rows sliced, Act&& act) {
     for (int s = static_cast<int>(sliced.first); s < sliced.end(); ++s) {
       int64_t const first = tile * g.layout.comm_rows;
       act(Piece{shards.begin(shard) + first, std::min(g.layout.comm_rows, shards.size(shard) - first), first,
-                slices.begin(s) * g.element_bytes, slices.size(s) * g.element_bytes,
-                g.layout.index(shard, tile, s)});
+                slices.begin(s) * g.element_bytes, slices.size(s) * g.element_bytes, g.layout.index(shard, tile, s)});
     }
 }
 

@@ -29,7 +29,8 @@ class GpuGather final : public GatherOperator {
             "path=ring on GPUs is a push to the right neighbour; use transport=push");
     require(!channel.through_host() || p.transport != Transport::kRemote,
             "transport=remote reads rows where they lie, and ranks meet in host memory here; use transport=push");
-    if (channel.through_host()) plan.transport = Transport::kPush;  // nor is there a pull: copies go there and from there
+    if (channel.through_host())
+      plan.transport = Transport::kPush;  // nor is there a pull: copies go there and from there
     // Refuses now what it would refuse in a call.
     blocks_to_copy(p, Carried::kRows, 0, p.path == Path::kRing, *team.gpu());
     prepare_tiles(plan, s.dtype, *team.gpu());
@@ -192,8 +193,7 @@ void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears,
   for (Linear const& l : linears) {
     bool const out_in = l.layout == WeightLayout::kOutIn;
     int64_t const n = out_in ? l.weight.rows : l.weight.columns;
-    tiles.push_back(choose_tiles(plan, to_tile, n, shape.k, l.layout, l.gated,
-                                 gemm_chip(plan, *team.gpu(), beside)));
+    tiles.push_back(choose_tiles(plan, to_tile, n, shape.k, l.layout, l.gated, gemm_chip(plan, *team.gpu(), beside)));
     tallest = std::max(tallest, tiles.back().tile.tile_m);
   }
   now.k_slices = slices_of_k(plan, copying, piece_bytes, m, tallest);

@@ -61,8 +61,8 @@ class GpuChannel final : public Channel {
 
  private:
   CopyStream copies_;
-  std::shared_ptr<std::byte> counts_;   // of copies by blocks: one list of ours, one of theirs
-  std::unique_ptr<CopyStream> replay_;  // of a mirror
+  std::shared_ptr<std::byte> counts_;    // of copies by blocks: one list of ours, one of theirs
+  std::unique_ptr<CopyStream> replay_;   // of a mirror
   std::unique_ptr<CopyStream> fetches_;  // through host memory
   std::shared_ptr<std::byte> fetched_;
 };

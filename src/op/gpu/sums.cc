@@ -32,8 +32,8 @@ class GpuReduceScatter : public SumOperator {
   ~GpuReduceScatter() override { channel.drain(); }
 
   static GpuPackets::Use use(GemmReduceScatter::Shape const& s, Op op) { return {op, s.max_m, s.n, s.dtype}; }
-  static Buffers::Extra extra(Team& team, GemmReduceScatter::Shape const& s, Plan const& p, Op op,
-                              PartialSums::Way way, More const& more) {
+  static Buffers::Extra extra(Team& team, GemmReduceScatter::Shape const& s, Plan const& p, Op op, PartialSums::Way way,
+                              More const& more) {
     Buffers::Extra need = GpuPackets::need(team, use(s, op), p);
     int64_t const partials = GpuPartialSums::scratch_bytes(team, s.max_m, s.n, s.dtype, p, way);
     need.scratch_bytes = std::max(need.scratch_bytes, partials + more.scratch);
@@ -170,10 +170,9 @@ MemoryNeed memory_of(Team& team, GemmReduceScatter::Shape const& s, Plan const& 
                      More const& more) {
   int64_t const words = PartialSums::words(s.max_m, team.size(), p, way);
   int64_t const own = (way == PartialSums::Way::kStage ? 1 + team.size() : 1) * words * int64_t{sizeof(Word)};
-  return memory_need(words + more.words,
-                     PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.size(), p, way) + more.bytes, p,
-                     GpuReduceScatter::extra(team, s, p, op, way, more),
-                     own + GpuChannel::own_bytes(team, words + more.words));
+  return memory_need(
+      words + more.words, PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.size(), p, way) + more.bytes, p,
+      GpuReduceScatter::extra(team, s, p, op, way, more), own + GpuChannel::own_bytes(team, words + more.words));
 }
 
 PartialSums::Way way_of(Team& team, Plan const& plan) { return PartialSums::way_of(with_route(plan, *team.gpu())); }

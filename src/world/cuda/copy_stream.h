@@ -84,8 +84,8 @@ class CopyStream {
   KeptStream copies_;
   std::unique_ptr<KeptStream> waits_, words_;  // null: all is in copies_
   bool waiting_ = false, telling_ = false;     // whether they are forked
-  std::optional<Watch> watch_;    // of waits by kernels
-  std::vector<Transfer> untold_;  // whose words are to be set behind the last copy
+  std::optional<Watch> watch_;                 // of waits by kernels
+  std::vector<Transfer> untold_;               // whose words are to be set behind the last copy
   size_t untold_time_ = 0;
   int turn_ = 0;
   CUevent_st *forked_ = nullptr, *ordered_ = nullptr, *copied_[2] = {};

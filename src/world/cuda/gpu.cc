@@ -189,8 +189,7 @@ class CudaGpu final : public Gpu {
                                             double limit_seconds) override {
     auto played = [](Use use) { return use == Use::kData || use == Use::kPackets; };
     auto make = [&](int rank) {
-      bool const host =
-          use == Use::kControl || (played(use) && rank != bootstrap.rank() && mirror_ == Partner::kHost);
+      bool const host = use == Use::kControl || (played(use) && rank != bootstrap.rank() && mirror_ == Partner::kHost);
       return host ? allocate_pinned(bytes) : allocate(bytes);
     };
     if (mirrored())

@@ -19,8 +19,7 @@ Peers peers_of_environment() {
   std::string_view const word = given && *given ? given : "auto";
   auto const found = std::ranges::find(kWords, word);
   if (found == kWords.end())
-    throw Error(ErrorKind::kInvalid,
-                fmt::format("{}={} is none of {}", kPeersVariable, word, fmt::join(kWords, ", ")));
+    throw Error(ErrorKind::kInvalid, fmt::format("{}={} is none of {}", kPeersVariable, word, fmt::join(kWords, ", ")));
   return static_cast<Peers>(found - kWords.begin());
 }
 

@@ -85,7 +85,6 @@ class ProcessGpu final : public Gpu {
     std::string const no_way = why_not(bootstrap, by_host, limit_seconds);
     if (no_way.empty()) {
       across_pcie_ = true;
-      for (LinkProof& link : by_host) link.way = "host memory";
       say(bootstrap, broken, "ranks meet in pinned host memory, and copies go there and from there");
       return by_host;
     }

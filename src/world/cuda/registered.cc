@@ -1,6 +1,6 @@
-// Shared memory of the host that GPUs of several processes reach. Control blocks lie there: a kernel that gives up tells
-// every rank's host, and looks for what its own host has to say. And where GPUs do not reach each other's memory, all
-// that ranks share does.
+// Shared memory of the host that GPUs of several processes reach. Control blocks lie there: a kernel that gives up
+// tells every rank's host, and looks for what its own host has to say. And where GPUs do not reach each other's memory,
+// all that ranks share does.
 #include <fmt/format.h>
 
 #include <vector>

@@ -82,8 +82,7 @@ void enqueue_wait(CallWords const& call, Inputs const& inputs, CUstream_st* stre
   after_gemms(stream), wait_for(call, inputs);
 }
 
-void enqueue_await(Word const* word, Word goal, Watch const& watch, Awaited what, int peer, int64_t row,
-                   CUstream_st*) {
+void enqueue_await(Word const* word, Word goal, Watch const& watch, Awaited what, int peer, int64_t row, CUstream_st*) {
   await(word, goal, watch, what, peer, row);
 }
 
