@@ -261,7 +261,7 @@ Chip chip_of_device(int device) {
   Chip chip;
   chip.processors = read(cudaDevAttrMultiProcessorCount);
   chip.shared_bytes = read(cudaDevAttrMaxSharedMemoryPerBlockOptin);
-  bool const hopper = major == 9 && minor == 0;
+  [[maybe_unused]] bool const hopper = major == 9 && minor == 0;
 #if FLUX_WITH_SM90
   chip.engine = hopper ? EngineKind::kSm90 : EngineKind::kSm80;
 #else

@@ -51,7 +51,7 @@ TEST_F(FakeOperators, MeetInHostMemory) {
                        "never_over", "too_much_memory", "tunes"})
     expect_fine(program);
   setenv("FLUX_TEST_GPUS", "1", 1);
-  expect_fine("scenarios2_in_host_memory");
+  expect_fine("refused_in_host_memory");
   for (Ending const& e : run_as_processes("absent_from_host_memory")) {
     EXPECT_EQ(e.code, kRaised) << e.said;
     EXPECT_EQ(e.kind, ErrorKind::kTimeout) << e.said;
