@@ -47,6 +47,11 @@ __global__ void wait_all(__grid_constant__ CallWords const call, __grid_constant
   wait_for(call, inputs);
 }
 
+__global__ void await_one(Word const* word, Word goal, __grid_constant__ Watch const watch, Awaited what, int peer,
+                          int64_t row) {
+  await(word, goal, watch, what, peer, row);
+}
+
 __global__ void finish(__grid_constant__ CallWords const call, __grid_constant__ Inputs const inputs, Word* words,
                        int64_t count) {
   int const p = my_peer(call), rank = call.watch.rank;
@@ -79,6 +84,11 @@ void enqueue_wait(CallWords const& call, Inputs const& inputs, CUstream_st* stre
   wait_all<<<1, kThreads, 0, stream>>>(call, inputs);
   check_launch("launching a wait");
 }
+void enqueue_await(Word const* word, Word goal, Watch const& watch, Awaited what, int peer, int64_t row,
+                   CUstream_st* stream) {
+  await_one<<<1, 1, 0, stream>>>(word, goal, watch, what, peer, row);
+  check_launch("launching the wait for a word");
+}
 void enqueue_finish(CallWords const& call, Inputs const& inputs, Word* words, int64_t count, CUstream_st* stream) {
   finish<<<1, kThreads, 0, stream>>>(call, inputs, words, count);
   check_launch("launching the end of a call");
@@ -92,7 +102,8 @@ void enqueue_clock(int64_t* to, CUstream_st* stream) {
 void prepare_calls() {
   cudaFuncAttributes attributes;
   for (void const* kernel : {reinterpret_cast<void const*>(&begin), reinterpret_cast<void const*>(&tell_readable),
-                             reinterpret_cast<void const*>(&wait_all), reinterpret_cast<void const*>(&finish)})
+                             reinterpret_cast<void const*>(&wait_all), reinterpret_cast<void const*>(&await_one),
+                             reinterpret_cast<void const*>(&finish)})
     check_cuda(cudaFuncGetAttributes(&attributes, kernel), "loading the kernels of a call");
 }
 

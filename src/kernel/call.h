@@ -25,6 +25,9 @@ void enqueue_begin(CallWords const& call, CUstream_st* stream);
 void enqueue_readable(CallWords const& call, Symmetric<Word> const& readable, CUstream_st* stream);
 /// Waits until all of it is here.
 void enqueue_wait(CallWords const& call, Inputs const& inputs, CUstream_st* stream);
+/// Waits for a word that another rank sets, as await() does.
+void enqueue_await(Word const* word, Word goal, Watch const& watch, Awaited what, int peer, int64_t row,
+                   CUstream_st* stream);
 /// Waits until all of it is here and every peer has begun the call; clears `count` words of ours; gives every peer the
 /// credit to write this buffer again. A call that failed ends without credits.
 void enqueue_finish(CallWords const& call, Inputs const& inputs, Word* words, int64_t count, CUstream_st* stream);

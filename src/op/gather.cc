@@ -19,50 +19,117 @@ int64_t most_arrival_words(int64_t max_m, int64_t k, int ranks, int64_t unit, Pl
   return std::max(arrival_words(max_m, k, ranks, unit, plan).size(), arrival_words(1, k, ranks, unit, plan).size());
 }
 
+namespace {
+
+/// A piece of a shard: a communication tile's slice of k.
+struct Piece {
+  int64_t row, rows, first;  // the first row in all and in its shard
+  int64_t column, bytes;     // of its rows
+  int64_t word;              // its index among arrivals
+};
+
+template <class Act>
+void each_piece(Gather const& g, int shard, Rows sliced, Act&& act) {
+  Shards const &shards = g.layout.shards, &slices = g.layout.slices;
+  for (int64_t tile = 0; tile * g.layout.comm_rows < shards.size(shard); ++tile)
+    for (int s = static_cast<int>(sliced.first); s < sliced.end(); ++s) {
+      int64_t const first = tile * g.layout.comm_rows;
+      act(Piece{shards.begin(shard) + first, std::min(g.layout.comm_rows, shards.size(shard) - first), first,
+                slices.begin(s) * g.element_bytes, slices.size(s) * g.element_bytes, g.layout.index(shard, tile, s)});
+    }
+}
+
+/// Its copy, but for from where to where, and words.
+Transfer copy_of(Gather const& g, Piece const& p) {
+  Transfer t;
+  t.row = p.row, t.rows = p.rows, t.row_bytes = p.bytes, t.to_stride = t.from_stride = g.row_bytes;
+  t.goal = g.goal, t.awaited = Awaited::kRows;
+  return t;
+}
+
+std::byte const* own_rows(Gather const& g, Piece const& p) { return g.own + p.first * g.own_stride + p.column; }
+std::byte* in_buffer(Gather const& g, int rank, Piece const& p) {
+  return g.buffers.at(rank) + p.row * g.row_bytes + p.column;
+}
+std::byte* in_box(Gather const& g, int rank, Piece const& p) {
+  return g.boxes.at(rank) + p.first * g.row_bytes + p.column;
+}
+/// act(slices) for all slices; where shards are of one piece, a tile may need all of them: then slice by slice, as what
+/// it multiplies first comes first from everybody.
+template <class Act>
+void in_turns(Gather const& g, Act&& act) {
+  int const slices = g.layout.slices.ranks;
+  bool const by_slice = g.layout.tiles() == 1 && g.plan.path == Path::kDirect;
+  for (int s = 0; s < (by_slice ? slices : 1); ++s) act(by_slice ? Rows{s, 1} : Rows{0, slices});
+}
+
+}  // namespace
+
 std::vector<Transfer> copies(Gather const& g) {
   int const rank = g.rank, ranks = g.layout.shards.ranks;
   std::vector<Transfer> list;
   // One shard from rank `from` to rank `to`; `after` gives the word of ours to wait for, if any.
-  auto send = [&](int shard, int from, int to, int awaited_from, Rows slices_sent, auto&& after) {
-    Shards const &shards = g.layout.shards, &slices = g.layout.slices;
+  auto send = [&](int shard, int from, int to, int awaited_from, Rows sliced, auto&& after) {
     bool const own = shard == rank && from == rank;
-    for (int64_t tile = 0; tile * g.layout.comm_rows < shards.size(shard); ++tile) {
-      int64_t const first = tile * g.layout.comm_rows;
-      for (int s = static_cast<int>(slices_sent.first); s < slices_sent.end(); ++s) {
-        Transfer t;
-        t.row = shards.begin(shard) + first, t.rows = std::min(g.layout.comm_rows, shards.size(shard) - first);
-        t.row_bytes = slices.size(s) * g.element_bytes, t.to_stride = g.row_bytes;
-        t.from_stride = own ? g.own_stride : g.row_bytes;
-        int64_t const column = slices.begin(s) * g.element_bytes;
-        t.from = (own ? g.own + first * g.own_stride : g.buffers.at(from) + t.row * g.row_bytes) + column;
-        t.to = g.buffers.at(to) + t.row * g.row_bytes + column;
-        t.after = after(tile, s), t.goal = g.goal, t.awaited = Awaited::kRows;
-        t.awaited_from = awaited_from, t.peer = to == rank ? -1 : to;
-        t.set = g.words.at(to) + g.layout.index(shard, tile, s);
-        list.push_back(t);
-      }
-    }
+    each_piece(g, shard, sliced, [&](Piece const& piece) {
+      Transfer t = copy_of(g, piece);
+      if (own) t.from_stride = g.own_stride;
+      t.from = own ? own_rows(g, piece) : in_buffer(g, from, piece);
+      t.to = in_buffer(g, to, piece);
+      t.after = after(piece), t.awaited_from = awaited_from, t.peer = to == rank ? -1 : to;
+      t.set = g.words.at(to) + piece.word;
+      list.push_back(t);
+    });
   };
   auto send_all = [&](Rows slices) {
     for (int i = 1; i < ranks; ++i) {
       if (g.plan.path == Path::kRing) {  // what came from the left goes on to the right
         int const shard = (rank - i + 1 + ranks) % ranks;
-        send(shard, rank, (rank + 1) % ranks, (rank - 1 + ranks) % ranks, slices, [&](int64_t tile, int s) {
-          return shard == rank ? nullptr : g.words.at(rank) + g.layout.index(shard, tile, s);
-        });
+        send(shard, rank, (rank + 1) % ranks, (rank - 1 + ranks) % ranks, slices,
+             [&](Piece const& piece) { return shard == rank ? nullptr : g.words.at(rank) + piece.word; });
       } else if (g.plan.transport == Transport::kPush) {
-        send(rank, rank, (rank + i) % ranks, rank, slices, [](int64_t, int) { return nullptr; });
+        send(rank, rank, (rank + i) % ranks, rank, slices, [](Piece const&) { return nullptr; });
       } else {
         int const source = (rank - i + ranks) % ranks;
         send(source, source, rank, source, slices,
-             [&](int64_t, int) { return g.readable ? const_cast<Word*>(g.readable) + source : nullptr; });
+             [&](Piece const&) { return g.readable ? const_cast<Word*>(g.readable) + source : nullptr; });
       }
     }
   };
-  // Where shards are of one piece, a tile may need all of them: what it multiplies first comes first from everybody.
-  int const slices = g.layout.slices.ranks;
-  bool const by_slice = g.layout.tiles() == 1 && g.plan.path == Path::kDirect;
-  for (int s = 0; s < (by_slice ? slices : 1); ++s) send_all(by_slice ? Rows{s, 1} : Rows{0, slices});
+  in_turns(g, send_all);
+  return list;
+}
+
+std::vector<Transfer> to_box(Gather const& g) {
+  int const rank = g.rank, ranks = g.layout.shards.ranks;
+  std::vector<Transfer> list;
+  each_piece(g, rank, {0, g.layout.slices.ranks}, [&](Piece const& piece) {
+    Transfer t = copy_of(g, piece);
+    t.from = own_rows(g, piece), t.from_stride = g.own_stride, t.to = in_box(g, rank, piece);
+    for (int i = 1; i < ranks; ++i) {  // one copy, and a word for each that awaits it
+      t.peer = (rank + i) % ranks, t.set = g.words.at(t.peer) + piece.word;
+      list.push_back(t);
+      t.to = nullptr;
+    }
+  });
+  return list;
+}
+
+std::vector<Transfer> from_boxes(Gather const& g) {
+  int const rank = g.rank, ranks = g.layout.shards.ranks;
+  std::vector<Transfer> list;
+  in_turns(g, [&](Rows slices) {
+    for (int i = 1; i < ranks; ++i) {
+      int const source = (rank - i + ranks) % ranks;
+      each_piece(g, source, slices, [&](Piece const& piece) {
+        Transfer t = copy_of(g, piece);
+        t.from = in_box(g, source, piece), t.to = in_buffer(g, rank, piece);
+        t.after = g.filled + piece.word, t.awaited_from = source;
+        t.set = g.words.at(rank) + piece.word;
+        list.push_back(t);
+      });
+    }
+  });
   return list;
 }
 

@@ -23,10 +23,17 @@ struct Gather {
   Symmetric<Word> words = {};         // at each rank, as `layout` says
   Word const* readable = nullptr;     // ours, one a source: what a pull waits for first, or none
   int64_t row_bytes = 0, element_bytes = 0;
+  // Where ranks meet in host memory: at each rank a box for its own rows, which the others fetch from there, and our
+  // words, as `layout` says, by which they tell that it is filled. `buffers` and `words` at this rank are its GPU's.
+  Symmetric<std::byte> boxes = {};
+  Word* filled = nullptr;
 };
 
 /// Every copy of this rank, in the order in which its receivers want them.
 std::vector<Transfer> copies(Gather const& gather);
+/// Through host memory: this rank's rows into its box, each piece told to all others; and theirs from their boxes.
+std::vector<Transfer> to_box(Gather const& gather);
+std::vector<Transfer> from_boxes(Gather const& gather);
 /// What the others would push to this rank, in the order of arrival, read from their buffers, on a ring from the left
 /// neighbour's: for a mirror.
 std::vector<Transfer> pushes_of_others(Gather const& gather);

@@ -9,8 +9,9 @@
 namespace flux {
 
 /// What a block is for, and so where it lies: control blocks in host memory, words and data on the GPU; in a mirror
-/// the others' data and packets where Partner says, the data filled with what they might send.
-enum class Use { kControl, kWords, kData, kPackets };
+/// the others' data and packets where Partner says, the data filled with what they might send. Where ranks do not reach
+/// each other's memory abort words are each rank's own, and words and data lie in host memory if all reach that.
+enum class Use { kControl, kAbort, kWords, kData, kPackets };
 
 class Nccl;  // src/world/cuda/nccl.h
 
@@ -34,6 +35,8 @@ class Gpu {
   virtual bool mirrored() const = 0;
   /// Whether ranks reach each other across PCIe, as their links were proved; otherwise by NVLink, or on the same GPU.
   virtual bool across_pcie() const = 0;
+  /// Whether they reach each other in host memory alone, which is across PCIe too.
+  virtual bool through_host() const { return false; }
   /// Collective: a block a rank, zeroed, that all ranks' kernels and copies reach.
   virtual std::shared_ptr<SymmetricMemory> allocate(Bootstrap& bootstrap, int64_t bytes, Use use,
                                                     double limit_seconds) = 0;
@@ -57,8 +60,8 @@ class Gpu {
   /// How long NCCL has waited for a rank, and the end of that: called from the world's watcher.
   virtual double stalled_seconds() { return 0; }
   virtual void end() {}
-  /// Collective: tries every link before it is used. Where one does not work, NCCL is opened, or every rank throws the
-  /// same Error.
+  /// Collective: tries every link before it is used. Where one does not work, ranks meet in host memory, or NCCL is
+  /// opened, or every rank throws the same Error.
   virtual std::vector<LinkProof> prove_links(Bootstrap&, double /*limit_seconds*/) { return {}; }
 };
 
@@ -71,7 +74,7 @@ Chip chip_of_device(int device);
 std::shared_ptr<Gpu> open_gpu(int device, int parts, Partner mirror = Partner::kNone);
 
 /// Collective: GPU `device`, or by rank, of a rank that is a process. Ranks share memory in the way that all of them
-/// can.
+/// can, or as the environment's FLUX_PEERS says: auto, host (in host memory) or nccl, the same on every rank.
 std::shared_ptr<Gpu> open_process_gpu(Bootstrap& bootstrap, int device, double limit_seconds);
 
 }  // namespace flux

@@ -44,10 +44,8 @@ Team::Team(std::unique_ptr<Bootstrap> bootstrap, MemoryKind kind, WorldOptions c
   memory_ = gpu_ ? gpu_->allocate(*bootstrap_, sizeof(Control), Use::kControl, options_.limit_seconds)
                  : SymmetricMemory::allocate(kind_, *bootstrap_, sizeof(Control), options_.limit_seconds);
   control(rank()).pid = getpid();
-  if (gpu_) gpu_abort_ = gpu_->allocate(*bootstrap_, sizeof(Word), Use::kWords, options_.limit_seconds);
   if (gpu_) links_ = gpu_->prove_links(*bootstrap_, options_.limit_seconds);
-  if (gpu_ && gpu_->nccl())  // the others' words are then out of reach
-    gpu_abort_ = gpu_->allocate(*bootstrap_, sizeof(Word), Use::kWords, options_.limit_seconds);
+  if (gpu_) gpu_abort_ = gpu_->allocate(*bootstrap_, sizeof(Word), Use::kAbort, options_.limit_seconds);
   // Behind this every control block is ready, and all know what rank 0 plans by.
   from_rank_zero_ = flux::from_rank_zero(all_gather(
       rank() == 0 || (gpu_ && gpu_->mirrored()) ? to_bytes(of_this_rank(options_, gpu_.get())) : std::string())[0]);

@@ -82,7 +82,7 @@ class Team {
   WorldOptions options_;
   std::shared_ptr<SymmetricMemory> memory_;  // of Control
   std::shared_ptr<Gpu> gpu_;
-  std::shared_ptr<SymmetricMemory> gpu_abort_;  // one word a rank, where kernels look
+  std::shared_ptr<SymmetricMemory> gpu_abort_;  // one word a rank, where kernels look; others' may be out of reach
   std::vector<LinkProof> links_;
   FromRankZero from_rank_zero_;
   LinkClock link_clock_;

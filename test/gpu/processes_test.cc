@@ -15,7 +15,8 @@ class Processes : public OnHopper {};
 class EndWell : public Processes, public testing::WithParamInterface<char const*> {};
 INSTANTIATE_TEST_SUITE_P(Processes, EndWell,
                          testing::Values("links", "scenarios2", "scenarios3", "graph2", "graph3", "by_rank", "by_ipc",
-                                         "second_world", "come_and_go", "no_such_gpu", "too_much_memory"),
+                                         "scenarios2_by_host", "scenarios3_by_host", "graph2_by_host", "second_world",
+                                         "come_and_go", "no_such_gpu", "too_much_memory"),
                          [](auto const& info) { return std::string(info.param); });
 
 TEST_P(EndWell, OnGpu) {
@@ -50,6 +51,11 @@ TEST_F(Processes, OneKilledInACallEndsTheOthersAtOnceAndANewWorldWorks) {
   expect_survivors_name_rank_1(endings, 15);  // the limit of a wait is 20 s
   expect_nothing_left_over();
   for (Ending const& e : run_as_processes("graph2")) EXPECT_EQ(e.code, kFine) << e.said;
+}
+
+TEST_F(Processes, OneKilledInACallThroughHostMemoryEndsTheOthersAtOnce) {
+  expect_survivors_name_rank_1(run_as_processes("killed_by_host"), 30);  // the limit of a wait is 60 s
+  expect_nothing_left_over();
 }
 
 TEST_F(Processes, OneStoppedInACallEndsTheOthersWithinTheLimit) {

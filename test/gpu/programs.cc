@@ -118,19 +118,23 @@ class SmallMlp {
   Tensor x_, up_, hidden_, down_, out_;
 };
 
-// All operators by all ways, byte for byte.
+/// One operator by one plan, byte for byte.
+void run(World& world, Op op, std::array<int64_t, 3> sizes, std::string_view line) {
+  Scenario s;
+  s.m = sizes[0], s.n = sizes[1], s.k = sizes[2];
+  s.op = op, s.ranks = world.size(), s.dtype = DType::kBF16, s.calls = 3;
+  s.plan = parse_plan(line), s.bias = s.m == 67;
+  OnGpu memory;
+  std::string const failure = run_scenario(world, s, memory);
+  if (!failure.empty()) throw std::runtime_error(failure);
+}
+
+// All operators by all ways.
 void scenarios(World& world) {
-  for (auto [m, n, k] : {std::array<int64_t, 3>{67, 48, 64}, {1, 32, 64}, {330, 160, 96}})
+  for (auto const& sizes : {std::array<int64_t, 3>{67, 48, 64}, {1, 32, 64}, {330, 160, 96}})
     for (Op op : {Op::kAllGatherGemm, Op::kGemmReduceScatter, Op::kGemmAllReduce})
-      for (auto line :
-           {"", "transport=pull route=sum", "transport=remote route=stage shots=one", "fused=no buffers=1"}) {
-        Scenario s;
-        s.op = op, s.m = m, s.n = n, s.k = k, s.ranks = world.size(), s.dtype = DType::kBF16, s.calls = 3;
-        s.plan = parse_plan(line), s.bias = m == 67;
-        OnGpu memory;
-        std::string const failure = run_scenario(world, s, memory);
-        if (!failure.empty()) throw std::runtime_error(failure);
-      }
+      for (auto line : {"", "transport=pull route=sum", "transport=remote route=stage shots=one", "fused=no buffers=1"})
+        run(world, op, sizes, line);
 }
 
 // Calls captured once and replayed, with calls in between that are not.
@@ -231,6 +235,27 @@ void by_ipc(World& world) {
   world.barrier();
 }
 
+/// In a world of its own whose ranks meet in host memory, as the environment asks.
+void in_host_memory(World& meeting, std::function<void(World&)> const& body) {
+  setenv("FLUX_PEERS", "host", 1);
+  WorldOptions options;
+  options.limit_seconds = 60, options.device = 0;
+  auto const world = World::processes(bootstrap_from_environment(), options);
+  for (LinkProof const& link : world->links())
+    if (link.way != "host memory") throw std::runtime_error("the links are by " + link.way);
+  body(*world);
+  meeting.barrier();
+}
+
+void scenarios_by_host(World& meeting) {
+  in_host_memory(meeting, [](World& world) {
+    for (auto const& sizes : {std::array<int64_t, 3>{67, 48, 64}, {1, 32, 64}, {330, 160, 96}, {2048, 512, 512}})
+      for (Op op : {Op::kAllGatherGemm, Op::kGemmReduceScatter, Op::kGemmAllReduce})
+        for (auto line : {"", "route=push shots=one", "comm_rows=128 route=stage", "fused=no buffers=1"})
+          run(world, op, sizes, line);
+  });
+}
+
 /// What one rank cannot do, every rank hears of, as the same error.
 void expect_error(World& world, ErrorKind kind, std::string const& part, std::function<void()> const& act) {
   std::string said = "nothing";
@@ -280,6 +305,11 @@ std::vector<Program> const& programs() {
       {"links", 3, 60, links, 0, 30},
       {"come_and_go", 2, 60, come_and_go, 0, 30},
       {"by_ipc", 2, 60, by_ipc, 0, 30},
+      {"scenarios2_by_host", 2, 60, scenarios_by_host, kHostEngine, 30},
+      {"scenarios3_by_host", 3, 60, scenarios_by_host, kHostEngine, 30},
+      {"graph2_by_host", 2, 60, [](World& meeting) { in_host_memory(meeting, graph); }, kHostEngine, 30},
+      {"killed_by_host", 3, 20, [](World& meeting) { in_host_memory(meeting, [](World& w) { struck(w, SIGKILL); }); },
+       kHostEngine, 15},
       {"no_such_gpu", 2, 60, no_such_gpu, 0, 30},
       {"too_much_memory", 2, 60, too_much_memory, 0, 30},
       {"by_rank", 2, 60, graph, kGpuByRank, 30},

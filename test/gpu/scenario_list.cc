@@ -68,4 +68,15 @@ std::vector<Scenario> gpu_scenarios(EngineKind engine) {
   return list;
 }
 
+std::vector<Scenario> scenarios_in_host_memory(EngineKind engine) {
+  std::vector<Scenario> list = gpu_scenarios(engine);
+  for (Scenario& s : list) {
+    if (s.plan.copy_blocks > 0) s.plan.copy_blocks = kChosenCopies;
+    if (s.plan.transport == Transport::kRemote) s.plan.transport = Transport::kPull;
+    if (s.plan.path == Path::kRing) s.plan.path = Path::kDirect;
+    if (s.plan.route == RouteKind::kRing || s.plan.route == RouteKind::kSum) s.plan.route = RouteKind::kPush;
+  }
+  return list;
+}
+
 }  // namespace flux::test

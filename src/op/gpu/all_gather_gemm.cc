@@ -22,11 +22,15 @@ class GpuGather final : public GatherOperator {
       : GatherOperator(team, s),
         plan(p),
         channel(team, fmt::format("ag_gemm m<={} k={} {}", s.max_m, s.k, name(s.dtype)), words_of(s, team.size(), p),
-                s.max_m * s.k * size_of(s.dtype), p, std::move(shared), GpuPackets::need(team, use(s), p)),
+                data_bytes(team, s), p, std::move(shared), extra(team, s, p)),
         packets(team, use(s), p, channel.buffers()) {
     require(s.k % 8 == 0, "k is {}; on GPUs it is a multiple of 8", s.k);
     require(p.path == Path::kDirect || p.transport == Transport::kPush,
             "path=ring on GPUs is a push to the right neighbour; use transport=push");
+    require(!channel.through_host() || p.transport != Transport::kRemote,
+            "transport=remote reads rows where they lie, and ranks meet in host memory here; use transport=push");
+    if (channel.through_host())
+      plan.transport = Transport::kPush;  // nor is there a pull: copies go there and from there
     // Refuses now what it would refuse in a call.
     blocks_to_copy(p, Carried::kRows, 0, p.path == Path::kRing, *team.gpu());
     prepare_tiles(plan, s.dtype, *team.gpu());
@@ -36,6 +40,16 @@ class GpuGather final : public GatherOperator {
   static GpuPackets::Use use(AllGatherGemm::Shape const& s) { return {Op::kAllGatherGemm, s.max_m, s.k, s.dtype}; }
   static int64_t words_of(AllGatherGemm::Shape const& s, int ranks, Plan const& p) {
     return most_arrival_words(s.max_m, s.k, ranks, kSliceUnit, smallest(p)) + ranks;
+  }
+  /// Of all rows; or, through host memory, of the box with this rank's own. Then all rows lie in scratch.
+  static int64_t data_bytes(Team& team, AllGatherGemm::Shape const& s) {
+    int64_t const rows = team.gpu()->through_host() ? Shards{s.max_m, team.size(), 1}.largest() : s.max_m;
+    return rows * s.k * size_of(s.dtype);
+  }
+  static Buffers::Extra extra(Team& team, AllGatherGemm::Shape const& s, Plan const& p) {
+    Buffers::Extra need = GpuPackets::need(team, use(s), p);
+    if (team.gpu()->through_host()) need.scratch_bytes = s.max_m * s.k * size_of(s.dtype);
+    return need;
   }
   void run(int64_t m, Tensor const& x, std::span<Linear const> linears, Tensor const& gathered, Stream stream) override;
   void record(Timeline* to) override {
@@ -71,13 +85,14 @@ struct GpuGather::Way {
   bool in_place = false;   // rows are read at their owners
   bool own_apart = false;  // our own rows are read from x
   int copying = 0;         // blocks that carry rows; 0: the copy engine does
+  int beside = 0;          // blocks beside a GEMM that is fused
   Word* readable() const { return words.at(rank) + layout.size(); }
 };
 
 /// Which tiles in which order: all that is known before the call begins.
 GemmLaunch GpuGather::arranged(Linear const& linear, Tiles const& tiles, Way const& way) const {
   GemmLaunch l;
-  l.tile = tiles.tile, l.processors = gemm_processors(plan, *team.gpu(), plan.fused ? way.copying : 0);
+  l.tile = tiles.tile, l.processors = gemm_processors(plan, *team.gpu(), way.beside);
   l.weight = linear.weight, l.layout = linear.layout;
   l.order =
       arrange(plan.in_order && plan.fused ? Order::kArrival : Order::kNaive,
@@ -174,23 +189,27 @@ void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears,
   int copying = 0;
   if (plan.transport != Transport::kRemote)
     copying = blocks_to_copy(plan, Carried::kRows, piece_bytes, plan.path == Path::kRing, *team.gpu());
+  int const beside = plan.fused ? blocks_beside(copying, *team.gpu()) : 0;
   for (Linear const& l : linears) {
     bool const out_in = l.layout == WeightLayout::kOutIn;
     int64_t const n = out_in ? l.weight.rows : l.weight.columns;
-    tiles.push_back(choose_tiles(plan, to_tile, n, shape.k, l.layout, l.gated,
-                                 gemm_chip(plan, *team.gpu(), plan.fused ? copying : 0)));
+    tiles.push_back(choose_tiles(plan, to_tile, n, shape.k, l.layout, l.gated, gemm_chip(plan, *team.gpu(), beside)));
     tallest = std::max(tallest, tiles.back().tile.tile_m);
   }
   now.k_slices = slices_of_k(plan, copying, piece_bytes, m, tallest);
   if (plan.comm_rows == 0 && !tiles.empty()) now.comm_rows = tiles[0].rounded(now.comm_rows);
   Way way{m, team.rank(), arrival_words(m, shape.k, team.size(), kSliceUnit, now)};
-  way.in_place = plan.transport == Transport::kRemote, way.copying = copying;
+  way.in_place = plan.transport == Transport::kRemote, way.copying = copying, way.beside = beside;
   if (recording) {
     for (size_t i = 0; i < linears.size(); ++i) recording->reserve(arranged(linears[i], tiles[i], way));
     recording->begin(channel, stream);
   }
   way.call = channel.begin(fmt::format("m={} rows={}", m, way.layout.comm_rows), stream);
   way.buffer = channel.data(way.call), way.words = channel.words(way.call);
+  Symmetric<std::byte> const boxes = way.buffer;
+  Word* const filled = way.words.at(way.rank);
+  if (channel.through_host())
+    way.buffer.base[way.rank] = channel.buffers().scratch().get(), way.words.base[way.rank] = channel.fetched();
   int const rank = way.rank, ranks = team.size();
   Shards const& shards = way.layout.shards;
   CallWords const call_words = channel.words_of(way.call);
@@ -206,7 +225,7 @@ void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears,
   Gather gather{rank, way.layout, now, way.call.digest, way.buffer};
   gather.element_bytes = size_of(shape.dtype), gather.row_bytes = shape.k * gather.element_bytes;
   gather.own = static_cast<std::byte const*>(x.data), gather.own_stride = packed(x).stride * gather.element_bytes;
-  gather.words = way.words;
+  gather.words = way.words, gather.boxes = boxes, gather.filled = filled;
 
   if (!way.own_apart) {
     Transfer own;
@@ -228,7 +247,9 @@ void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears,
   if (!way.in_place) channel.copies().fork(stream);
   auto const send = [&] {
     if (way.in_place) return;
-    if (way.copying == 0)
+    if (channel.through_host())
+      channel.copies().enqueue(to_box(gather)), channel.fetch(from_boxes(gather));
+    else if (way.copying == 0)
       channel.copies().enqueue(copies(gather));
     else
       channel.copy_by_blocks(copies(gather), theirs, way.copying, shape.dtype, way.call.watch);
@@ -270,8 +291,9 @@ std::unique_ptr<GatherOperator> gpu_ag_gemm(Team& team, AllGatherGemm::Shape con
 
 MemoryNeed gpu_ag_gemm_memory(Team& team, AllGatherGemm::Shape const& s, Plan const& plan) {
   if (team.gpu()->nccl()) return nccl_ag_gemm_memory(s);
-  return memory_need(GpuGather::words_of(s, team.size(), plan), s.max_m * s.k * size_of(s.dtype), plan,
-                     GpuPackets::need(team, GpuGather::use(s), plan));
+  int64_t const words = GpuGather::words_of(s, team.size(), plan);
+  return memory_need(words, GpuGather::data_bytes(team, s), plan, GpuGather::extra(team, s, plan),
+                     GpuChannel::own_bytes(team, words));
 }
 
 }  // namespace flux

@@ -11,6 +11,9 @@ GpuChannel::GpuChannel(Team& team, std::string_view description, int64_t words, 
   counts_ = team.gpu()->allocate(2 * kCopyCounts * sizeof(Word));
   if (!buffers().under_way) buffers().under_way = std::make_shared<CallsUnderWay>(team.options().limit_seconds);
   if (team.gpu()->mirrored()) replay_ = std::make_unique<CopyStream>(true);
+  if (!team.gpu()->through_host()) return;
+  fetches_ = std::make_unique<CopyStream>(true);
+  fetched_ = team.gpu()->allocate(own_bytes(team, words));
 }
 
 Call GpuChannel::enter(std::string_view sizes, Stream stream) {
@@ -24,6 +27,7 @@ Call GpuChannel::enter(std::string_view sizes, Stream stream) {
 Call GpuChannel::begin(std::string_view sizes, Stream stream) {
   Call const call = enter(sizes, stream);
   enqueue_begin(words_of(call), stream);
+  if (through_host()) fetches_->fork(stream), fetches_->wait_by_kernels(call.watch);
   if (!mirrored()) return call;
   // The ranks that are left out begin with us, and will have ended when we come to this buffer again.
   int const rank = team().rank();
@@ -48,7 +52,9 @@ void GpuChannel::copy_by_blocks(std::span<Transfer const> ours, std::span<Transf
 
 void GpuChannel::finish(Call const& call, Inputs const& inputs, Stream stream) {
   if (mirrored()) replay_->join(stream);
+  if (through_host()) fetches_->join(stream);
   enqueue_finish(words_of(call), inputs, words(call).at(team().rank()), word_count(), stream);
+  if (through_host()) enqueue_words(fetched(), 0, word_count(), stream);
   leave(stream);
 }
 

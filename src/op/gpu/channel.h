@@ -32,11 +32,24 @@ class GpuChannel final : public Channel {
   void copy_by_blocks(std::span<Transfer const> ours, std::span<Transfer const> theirs, int blocks, DType dtype,
                       Watch const& watch);
 
-  /// Keeps the times of the copies that go and, in a mirror, of those that come; null: no more.
+  /// Keeps the times of the copies that go and, in a mirror or through host memory, of those that come; null: no more.
   void record(std::vector<TimedCopy>* out, std::vector<TimedCopy>* in) {
     copies_.record(out);
     if (replay_) replay_->record(in);
+    if (fetches_) fetches_->record(in);
   }
+
+  /// Where ranks meet in host memory: what is sent to this rank, and its words, lie in the channel's data and words,
+  /// and kernels of this rank would read them across the bus. So copies fetch the data, each behind its word, and set
+  /// the word of the same index here, in the GPU's memory.
+  bool through_host() const { return fetches_ != nullptr; }
+  /// What the words here take.
+  static int64_t own_bytes(Team& team, int64_t words) {
+    return team.gpu()->through_host() ? words * int64_t{sizeof(Word)} : 0;
+  }
+  Word* fetched() const { return reinterpret_cast<Word*>(fetched_.get()); }
+  /// Of the call that has begun, beside the caller's stream from there on, until `finish`.
+  void fetch(std::span<Transfer const> transfers) { fetches_->enqueue(transfers); }
 
   bool mirrored() const { return replay_ != nullptr; }
   /// In a mirror: what the ranks that are left out send in the call that has begun, beside the caller's stream from
@@ -48,8 +61,10 @@ class GpuChannel final : public Channel {
 
  private:
   CopyStream copies_;
-  std::shared_ptr<std::byte> counts_;   // of copies by blocks: one list of ours, one of theirs
-  std::unique_ptr<CopyStream> replay_;  // of a mirror
+  std::shared_ptr<std::byte> counts_;    // of copies by blocks: one list of ours, one of theirs
+  std::unique_ptr<CopyStream> replay_;   // of a mirror
+  std::unique_ptr<CopyStream> fetches_;  // through host memory
+  std::shared_ptr<std::byte> fetched_;
 };
 
 }  // namespace flux

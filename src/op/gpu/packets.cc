@@ -8,7 +8,7 @@ namespace flux {
 
 PacketShots GpuPackets::shots(Team& team, Use const& use, Plan const& plan, int64_t m) {
   Gpu const& gpu = *team.gpu();
-  if (m == 0 || use.columns == 0) return PacketShots::kNone;
+  if (m == 0 || use.columns == 0 || gpu.through_host()) return PacketShots::kNone;  // a poll would cross the bus
   Reach const reach = gpu.across_pcie()                ? Reach::kPcie
                       : gpu.shared() || gpu.mirrored() ? Reach::kMemory
                                                        : Reach::kNvlink;

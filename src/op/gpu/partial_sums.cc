@@ -19,12 +19,22 @@ GpuPartialSums::GpuPartialSums(Team& team, int64_t max_m, int64_t n, int64_t k, 
   blocks_to_copy(plan, Carried::kPartials, 0, way == Way::kRing, *team.gpu());
   int64_t const words = PartialSums::words(max_m, team.size(), plan, way);
   counts_ = team.gpu()->allocate(words * sizeof(Word));
+  require(way != Way::kSum || !team.gpu()->through_host(),
+          "route=sum adds at the owner, and ranks meet in host memory here; use route=stage");
+  int64_t const bytes = scratch_bytes(team, max_m, n, dtype, plan, way);
+  if (bytes > 0) staging_ = scratch ? std::move(scratch) : team.gpu()->allocate(bytes);
+  if (team.gpu()->through_host()) slots_ = staging_.get() + staging_bytes(max_m, n, dtype, way);
   if (staged()) {
-    staging_ = scratch ? std::move(scratch) : team.gpu()->allocate(scratch_bytes(max_m, n, dtype, way));
     departed_ = team.gpu()->allocate(team.size() * words * sizeof(Word));
   }
   prepare_tiles(plan, dtype, *team.gpu());
   prepare_slot_sum();
+}
+
+int64_t GpuPartialSums::scratch_bytes(Team& team, int64_t max_m, int64_t n, DType dtype, Plan const& plan, Way way) {
+  int64_t const slots =
+      team.gpu()->through_host() ? PartialSums::data_bytes(max_m, n, dtype, team.size(), plan, way) : 0;
+  return staging_bytes(max_m, n, dtype, way) + slots;
 }
 
 // They wait for partial sums, so where others share the GPU they leave room as GEMMs do, and where blocks have still to
@@ -41,15 +51,15 @@ Tiles GpuPartialSums::tiles(int64_t m, WeightLayout layout) const {
   int64_t const k = k_ > 0 ? (k_ + team_.size() - 1) / team_.size() : 4096;
   Gpu const& gpu = *team_.gpu();
   int64_t const at_once = this->at_once(m);
-  int const copying = this->copying(m);
+  int const copying = this->copying(m), beside = blocks_beside(copying, gpu);
   auto choose = [&](TiledRows rows, int beside) {
     return choose_tiles(plan_, rows, n_, k, layout, false, gemm_chip(plan_, gpu, beside));
   };
   Tiles all = choose({m}, 0);
-  if (way_ != Way::kStage || !gpu.across_pcie()) return plan_.fused && copying > 0 ? choose({m}, copying) : all;
-  Tiles const pieces = choose(rows_to_tile(m, at_once, true), copying);
+  if (way_ != Way::kStage || !gpu.across_pcie()) return plan_.fused && beside > 0 ? choose({m}, beside) : all;
+  Tiles const pieces = choose(rows_to_tile(m, at_once, true), beside);
   double const first = cost(pieces.tile, std::max<int64_t>(at_once, tile_rows_together(1)), n_, k, layout,
-                            gemm_chip(plan_, gpu, copying));
+                            gemm_chip(plan_, gpu, beside));
   bool const pay = pieces_pay(all.cycles - first, m, at_once, team_.size(), copying);
   if (plan_.route != RouteKind::kAuto || plan_.block_m > 0 || pay) return pieces;
   all.fused = false;
@@ -67,8 +77,8 @@ int64_t GpuPartialSums::at_once(int64_t m) const {
 
 void GpuPartialSums::reserve(Tiles const& tiles, int64_t m, Tensor const& weight, WeightLayout layout) {
   GemmLaunch l;  // as many tiles as those of the call, in whatever order
-  l.tile = tiles.tile, l.processors = gemm_processors(plan_, *team_.gpu(), copying(m)), l.weight = weight,
-  l.layout = layout;
+  l.tile = tiles.tile, l.weight = weight, l.layout = layout;
+  l.processors = gemm_processors(plan_, *team_.gpu(), blocks_beside(copying(m), *team_.gpu()));
   l.order = arrange(Order::kNaive, Tiling::kAcross, {m, 1, 1}, tiles.tile.tile_m, tiles.tile.tiles_n(n_), 1, 0);
   recording_->reserve(l);
 }
@@ -96,7 +106,8 @@ GpuPartialSums::Traffic GpuPartialSums::traffic(GpuChannel& channel, Call const&
   t.row_bytes = n_ * size_of(dtype_);
   t.slots = channel.data(call), t.words = channel.words(call), t.staging = staging_.get();
   if (fused_tiles && staged()) t.departed = reinterpret_cast<Word*>(departed_.get());
-  t.copying = copying(m);
+  t.copying = copying(m), t.beside = blocks_beside(t.copying, *team_.gpu());
+  if (channel.through_host()) t.slots.base[t.rank] = slots_, t.words.base[t.rank] = channel.fetched();
   return t;
 }
 
@@ -109,7 +120,7 @@ void GpuPartialSums::run(GpuChannel& channel, Call const& call, Tiles const& til
   Traffic const t = traffic(channel, call, m, fused ? &tiles : nullptr);
 
   GemmLaunch l;
-  l.tile = tiles.tile, l.processors = gemm_processors(plan_, *team_.gpu(), fused ? t.copying : 0);
+  l.tile = tiles.tile, l.processors = gemm_processors(plan_, *team_.gpu(), fused ? t.beside : 0);
   l.a.base[rank] = x.data, l.a_stride = packed(x).stride;
   l.weight = weight, l.layout = layout;
   for (int p = 0; p < ranks; ++p) l.c.base[p] = t.slots.at(p);
@@ -238,6 +249,7 @@ void GpuPartialSums::add_up(GpuChannel& channel, Call const& call, Traffic const
   } else if (channel.mirrored() && !staged()) {
     channel.replay(others(t));
   }
+  if (channel.through_host()) channel.fetch(fetches(channel, call, t));
   SlotSum sum{summed(*team_.gpu(), out, epilogue)};
   sum.bands = t.bands, sum.owner = way_ == Way::kBroadcast ? 0 : t.rank, sum.sources = t.ranks;
   sum.words = t.words.at(t.rank), sum.goal = t.goal, sum.watch = call.watch;
@@ -249,7 +261,7 @@ void GpuPartialSums::add_up(GpuChannel& channel, Call const& call, Traffic const
     sum.slots = t.slots.at(t.rank) + first, sum.words = t.words.at(t.rank) + t.bands.index(t.rank, 0);
   }
   if (recording_) recording_->begin_part(SpanKind::kSum, stream);
-  sum_slots(sum, sum_blocks(replayed_by_blocks ? 1 : t.copying), stream);
+  sum_slots(sum, sum_blocks(replayed_by_blocks ? 1 : t.beside), stream);
   if (recording_) recording_->end_part(stream);
   if (way_ == Way::kSum)  // the next call adds to zeros again
     enqueue_zeros(t.slots.at(t.rank), t.bands.shards.size(t.rank) * t.row_bytes, stream);
@@ -288,6 +300,28 @@ std::vector<Transfer> GpuPartialSums::others(Traffic const& d) const {
       t.from = d.slots.at(source) + at, t.to = d.slots.at(d.rank) + at;
       t.rows = band.rows, t.row_bytes = t.to_stride = t.from_stride = d.row_bytes;
       t.set = d.words.at(d.rank) + d.bands.index(source, b);
+      list.push_back(t);
+    }
+  }
+  return list;
+}
+
+std::vector<Transfer> GpuPartialSums::fetches(GpuChannel& channel, Call const& call, Traffic const& d) {
+  std::vector<Transfer> list;
+  std::byte const* const sent = channel.data(call).at(d.rank);
+  Word* const told = channel.words(call).at(d.rank);
+  int const owner = d.way == Way::kBroadcast ? 0 : d.rank;
+  for (int i = 1; i < d.ranks; ++i) {
+    int const source = (d.rank - i + d.ranks) % d.ranks;
+    for (int b = 0; b < d.bands.count(owner); ++b) {
+      Place const band = d.bands.place(owner, b);
+      Transfer t;
+      int64_t const at = (source * d.slot_rows + band.row) * d.row_bytes, word = d.bands.index(source, b);
+      t.after = told + word, t.goal = d.goal, t.awaited = Awaited::kPartial, t.awaited_from = source;
+      t.from = sent + at, t.to = d.slots.at(d.rank) + at;
+      t.row = d.bands.shards.begin(owner) + band.row, t.rows = band.rows;
+      t.row_bytes = t.to_stride = t.from_stride = d.row_bytes;
+      t.set = d.words.at(d.rank) + word;
       list.push_back(t);
     }
   }

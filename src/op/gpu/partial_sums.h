@@ -15,9 +15,8 @@ class GpuPartialSums {
   /// `k`: over all ranks, 0: not known. `scratch`: so many bytes, or its own.
   GpuPartialSums(Team& team, int64_t max_m, int64_t n, int64_t k, DType dtype, Plan const& plan, Way way,
                  std::shared_ptr<std::byte> scratch = nullptr);
-  static int64_t scratch_bytes(int64_t max_m, int64_t n, DType dtype, Way way) {
-    return way == Way::kStage || way == Way::kRing ? max_m * n * size_of(dtype) : 0;
-  }
+  /// Partials staged here; and, through host memory, slots of fetched ones behind them.
+  static int64_t scratch_bytes(Team& team, int64_t max_m, int64_t n, DType dtype, Plan const& plan, Way way);
 
   /// Multiplies x · weight, sends the tiles on their way, and adds up the rows that are summed here:
   /// out + bias + residual, and normed. Everything is enqueued. `tiles`: what tiles() gave for m.
@@ -53,6 +52,7 @@ class GpuPartialSums {
  private:
   struct Traffic : Departures {
     int copying = 0;  // blocks that carry partials; 0: the copy engine does
+    int beside = 0;   // blocks beside the GEMM and the sums, which wait for them
   };
   Traffic traffic(GpuChannel& channel, Call const& call, int64_t m, Tiles const* fused_tiles) const;
   void send_staged(GpuChannel& channel, Call const& call, Traffic const& traffic, Stream stream) const;
@@ -61,6 +61,8 @@ class GpuPartialSums {
   void add_up(GpuChannel& channel, Call const& call, Traffic const& traffic, Tensor const& out,
               SumEpilogue const& epilogue, Stream stream) const;
   std::vector<Transfer> others(Traffic const& traffic) const;
+  /// Through host memory: what the others sent, from where it lies.
+  static std::vector<Transfer> fetches(GpuChannel& channel, Call const& call, Traffic const& traffic);
   static std::vector<Transfer> relays(Traffic const& traffic, int rank);
   int sum_blocks(int copying) const;
   /// Blocks that carry the partials of a call of m rows.
@@ -68,7 +70,11 @@ class GpuPartialSums {
   /// Rows of a call of m rows whose partials go together.
   int64_t at_once(int64_t m) const;
   /// Whether partials are stored here first and carried to other ranks by something else.
-  bool staged() const { return way_ == Way::kStage || way_ == Way::kRing; }
+  bool staged() const { return staged(way_); }
+  static bool staged(Way way) { return way == Way::kStage || way == Way::kRing; }
+  static int64_t staging_bytes(int64_t max_m, int64_t n, DType dtype, Way way) {
+    return staged(way) ? Buffers::padded(max_m * n * size_of(dtype)) : 0;
+  }
 
   Team& team_;
   int64_t n_, k_;
@@ -78,6 +84,7 @@ class GpuPartialSums {
   std::shared_ptr<std::byte> counts_;    // tiles stored of each band of each owner
   std::shared_ptr<std::byte> staging_;   // staged: our partials of all rows
   std::shared_ptr<std::byte> departed_;  // staged: words that the copies wait for
+  std::byte* slots_ = nullptr;           // through host memory: of fetched partials
   std::unique_ptr<GpuRecording> recording_;
 };
 

@@ -11,26 +11,32 @@
 namespace flux {
 namespace {
 
+/// What an operator takes behind its partials: for sums that go to everybody.
+struct More {
+  int64_t words = 0, bytes = 0, scratch = 0;
+};
+
 class GpuReduceScatter : public SumOperator {
  public:
   /// As HostReduceScatter.
   GpuReduceScatter(Team& team, GemmReduceScatter::Shape const& s, Plan const& p, Op op, PartialSums::Way way,
-                   std::shared_ptr<Buffers> shared, int64_t more_words = 0, int64_t more_bytes = 0)
+                   std::shared_ptr<Buffers> shared, More const& more = {})
       : SumOperator(team, s),
         way(way),
         channel(team, fmt::format("{} m<={} n={} {}", name(op), s.max_m, s.n, name(s.dtype)),
-                PartialSums::words(s.max_m, team.size(), p, way) + more_words,
-                PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.size(), p, way) + more_bytes, p, std::move(shared),
-                extra(team, s, p, op, way)),
+                PartialSums::words(s.max_m, team.size(), p, way) + more.words,
+                PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.size(), p, way) + more.bytes, p, std::move(shared),
+                extra(team, s, p, op, way, more)),
         partials(team, s.max_m, s.n, s.k, s.dtype, p, way, channel.buffers().scratch()),
         packets(team, use(s, op), p, channel.buffers()) {}
   ~GpuReduceScatter() override { channel.drain(); }
 
   static GpuPackets::Use use(GemmReduceScatter::Shape const& s, Op op) { return {op, s.max_m, s.n, s.dtype}; }
-  static Buffers::Extra extra(Team& team, GemmReduceScatter::Shape const& s, Plan const& p, Op op,
-                              PartialSums::Way way) {
+  static Buffers::Extra extra(Team& team, GemmReduceScatter::Shape const& s, Plan const& p, Op op, PartialSums::Way way,
+                              More const& more) {
     Buffers::Extra need = GpuPackets::need(team, use(s, op), p);
-    need.scratch_bytes = std::max(need.scratch_bytes, GpuPartialSums::scratch_bytes(s.max_m, s.n, s.dtype, way));
+    int64_t const partials = GpuPartialSums::scratch_bytes(team, s.max_m, s.n, s.dtype, p, way);
+    need.scratch_bytes = std::max(need.scratch_bytes, partials + more.scratch);
     return need;
   }
 
@@ -87,13 +93,20 @@ class GpuReduceScatter : public SumOperator {
 
 class GpuAllReduce final : public GpuReduceScatter {
  public:
-  // The summed rows, and a word an owner, lie behind the partials.
+  // The summed rows, and a word an owner, lie behind the partials; through host memory the rows in scratch, and in the
+  // buffer a box for our own.
   GpuAllReduce(Team& team, GemmAllReduce::Shape const& s, Plan const& p, PartialSums::Way way,
                std::shared_ptr<Buffers> shared)
-      : GpuReduceScatter(team, s, p, Op::kGemmAllReduce, way, std::move(shared), team.size(),
-                         s.max_m * s.n * size_of(s.dtype)),
+      : GpuReduceScatter(team, s, p, Op::kGemmAllReduce, way, std::move(shared), sums(team, s)),
         result_words(PartialSums::words(s.max_m, team.size(), p, way)),
-        result_bytes(PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.size(), p, way)) {}
+        result_bytes(PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.size(), p, way)),
+        result_scratch(GpuPartialSums::scratch_bytes(team, s.max_m, s.n, s.dtype, p, way)) {}
+
+  static More sums(Team& team, GemmAllReduce::Shape const& s) {
+    int64_t const row = s.n * size_of(s.dtype), all = s.max_m * row;
+    if (!team.gpu()->through_host()) return {team.size(), all, 0};
+    return {team.size(), Shards{s.max_m, team.size(), 1}.largest() * row, all};
+  }
 
  private:
   void refuse(int64_t /*m*/) const override {
@@ -119,6 +132,11 @@ class GpuAllReduce final : public GpuReduceScatter {
       gather.buffers.base[p] = channel.data(call).at(p) + result_bytes;
       gather.words.base[p] = channel.words(call).at(p) + result_words;
     }
+    if (channel.through_host()) {
+      gather.boxes = gather.buffers, gather.filled = gather.words.at(rank);
+      gather.buffers.base[rank] = channel.buffers().scratch().get() + result_scratch;
+      gather.words.base[rank] = channel.fetched() + result_words;
+    }
     Shards const shards = gather.layout.shards;
     gather.own = gather.buffers.at(rank) + shards.begin(rank) * gather.row_bytes;
     Tensor const all = matrix(gather.buffers.at(rank), shape.dtype, m, shape.n);
@@ -134,7 +152,10 @@ class GpuAllReduce final : public GpuReduceScatter {
     if (m > 0 && shape.n > 0) {
       results.arrival = {rank, gather.layout, gather.words.at(rank), call.digest, call.watch};
       channel.copies().fork(stream);
-      channel.copies().enqueue(copies(gather));
+      if (channel.through_host())
+        channel.copies().enqueue(to_box(gather)), channel.fetch(from_boxes(gather));
+      else
+        channel.copies().enqueue(copies(gather));
       enqueue_wait(channel.words_of(call), results, stream);
       partials.finish_rows(call, all, out, here, stream);
       channel.copies().join(stream);
@@ -142,16 +163,16 @@ class GpuAllReduce final : public GpuReduceScatter {
     channel.finish(call, results, stream);
   }
 
-  int64_t result_words, result_bytes;  // where the summed rows begin
+  int64_t result_words, result_bytes, result_scratch;  // where the summed rows begin
 };
 
 MemoryNeed memory_of(Team& team, GemmReduceScatter::Shape const& s, Plan const& p, Op op, PartialSums::Way way,
-                     int64_t more_words, int64_t more_bytes) {
+                     More const& more) {
   int64_t const words = PartialSums::words(s.max_m, team.size(), p, way);
   int64_t const own = (way == PartialSums::Way::kStage ? 1 + team.size() : 1) * words * int64_t{sizeof(Word)};
-  return memory_need(words + more_words,
-                     PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.size(), p, way) + more_bytes, p,
-                     GpuReduceScatter::extra(team, s, p, op, way), own);
+  return memory_need(
+      words + more.words, PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.size(), p, way) + more.bytes, p,
+      GpuReduceScatter::extra(team, s, p, op, way, more), own + GpuChannel::own_bytes(team, words + more.words));
 }
 
 PartialSums::Way way_of(Team& team, Plan const& plan) { return PartialSums::way_of(with_route(plan, *team.gpu())); }
@@ -177,12 +198,11 @@ std::unique_ptr<SumOperator> gpu_gemm_ar(Team& team, GemmAllReduce::Shape const&
 
 MemoryNeed gpu_gemm_rs_memory(Team& team, GemmReduceScatter::Shape const& shape, Plan const& plan) {
   if (team.gpu()->nccl()) return nccl_sums_memory(shape, team.size(), false);
-  return memory_of(team, shape, plan, Op::kGemmReduceScatter, way_of(team, plan), 0, 0);
+  return memory_of(team, shape, plan, Op::kGemmReduceScatter, way_of(team, plan), {});
 }
 MemoryNeed gpu_gemm_ar_memory(Team& team, GemmAllReduce::Shape const& s, Plan const& plan) {
   if (team.gpu()->nccl()) return nccl_sums_memory(s, team.size(), true);
-  return memory_of(team, s, plan, Op::kGemmAllReduce, way_of_all(team, plan), team.size(),
-                   s.max_m * s.n * size_of(s.dtype));
+  return memory_of(team, s, plan, Op::kGemmAllReduce, way_of_all(team, plan), GpuAllReduce::sums(team, s));
 }
 
 }  // namespace flux

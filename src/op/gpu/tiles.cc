@@ -20,10 +20,18 @@ Tiles choose_tiles(Plan const& plan, TiledRows m, int64_t n, int64_t k, WeightLa
 }
 
 int blocks_to_copy(Plan const& plan, Carried what, int64_t piece_bytes, bool around, Gpu const& gpu) {
+  if (gpu.through_host()) {
+    require(!around, "ranks meet in host memory here, where a ring has no use; use path=direct and route=auto");
+    require(plan.copy_blocks <= 0, "copies={}: copy engines carry what goes through host memory; use copies=auto",
+            plan.copy_blocks);
+    return 0;
+  }
   require(!around || plan.copy_blocks != 0, "around a ring blocks of the GPU relay; use copies=auto or a number");
   if (plan.copy_blocks == kChosenCopies && !gpu.whole()) return around ? 1 : 0;
   return blocks_to_copy(plan, what, piece_bytes, around);
 }
+
+int blocks_beside(int copying, Gpu const& gpu) { return gpu.through_host() ? 1 : copying; }
 
 int gemm_processors(Plan const& plan, Gpu const& gpu, int copying) {
   int const free = std::max(plan.spare, copying * (gpu.mirrored() ? 2 : 1));  // in a mirror those of the others too

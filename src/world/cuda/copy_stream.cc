@@ -4,6 +4,7 @@
 #include <mutex>
 #include <vector>
 
+#include "kernel/call.h"
 #include "kernel/check.h"
 #include "world/cuda/driver.h"
 #include "world/cuda/peer_memory.h"
@@ -141,7 +142,10 @@ void CopyStream::wait(Transfer const& t, TimedCopy* timed) {
   if (!t.after) return;
   if (waits_ && !waiting_) check_cuda(cudaStreamWaitEvent(*waits_, forked_), "forking the waits for copies");
   waiting_ = waits_ != nullptr;
-  wait_word(waits(), t.after, t.goal);
+  if (watch_)
+    enqueue_await(t.after, t.goal, *watch_, t.awaited, t.awaited_from, t.row, waits());
+  else
+    wait_word(waits(), t.after, t.goal);
   if (t.clear_after) write_word(waits(), t.after, 0);
   if (waiting_) order(*waits_, copies_, ordered_);
   if (timed) timed->ready = std::make_shared<Moment>(waits());
@@ -150,6 +154,7 @@ void CopyStream::wait(Transfer const& t, TimedCopy* timed) {
 // A stream write between two copies would keep the copy engine for some 8 us. The stream that writes is told to wait
 // only when the next copy has been enqueued: a graph follows a node's first successor in the same queue.
 void CopyStream::copy(Transfer const& t, TimedCopy* timed) {
+  if (!untold_.empty() && !t.after && !has_rows(t)) return untold_.push_back(t);
   bool const first = timed && timed_->size() == 1 && !t.after;
   if (first) timed->ready = std::make_shared<Moment>(copies_);
   if (has_rows(t)) copy_rows(t, copies_);
@@ -162,15 +167,16 @@ void CopyStream::copy(Transfer const& t, TimedCopy* timed) {
   }
   turn_ ^= 1;
   check_cuda(cudaEventRecord(copied_[turn_], copies_), "marking the end of a copy");
-  untold_ = t, untold_time_ = timed ? timed_->size() - 1 : 0;
+  untold_ = {t}, untold_time_ = timed ? timed_->size() - 1 : 0;
 }
 
 void CopyStream::tell() {
-  if (!untold_) return;
+  if (untold_.empty()) return;
   check_cuda(cudaStreamWaitEvent(*words_, copied_[turn_]), "waiting for the end of a copy");
   if (timed_) timed_->at(untold_time_).end = std::make_shared<Moment>(*words_);  // between copies it would hold them up
-  write_word(*words_, untold_->set, untold_->goal);
-  untold_.reset(), telling_ = true;
+  for (Transfer const& t : untold_)
+    if (t.set) write_word(*words_, t.set, t.goal);
+  untold_.clear(), telling_ = true;
 }
 
 void CopyStream::enqueue_timed(std::span<Transfer const> transfers, std::function<void()> const& enqueue) {

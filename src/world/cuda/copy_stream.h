@@ -60,7 +60,11 @@ class CopyStream {
   void fork(Stream caller);
   /// What is enqueued on `caller` from now on comes after what was enqueued here so far.
   void join(Stream caller);
-  /// `more`: another follows at once, and the word of the last one is set behind it.
+  /// From here on transfers wait by kernels, bounded as `watch` says: for words that other ranks set. A GEMM that waits
+  /// for the copies leaves those kernels a multiprocessor.
+  void wait_by_kernels(Watch const& watch) { watch_ = watch; }
+  /// A transfer without rows, which only sets a word, sets it behind the copy before it. `more`: another follows at
+  /// once, and the words of the last copy are set behind it.
   void enqueue(std::span<Transfer const> transfers, bool more = false);
   /// The same, by other means: `enqueue` does it in one piece.
   void enqueue_timed(std::span<Transfer const> transfers, std::function<void()> const& enqueue);
@@ -73,14 +77,15 @@ class CopyStream {
  private:
   void wait(Transfer const& transfer, TimedCopy* timed);
   void copy(Transfer const& transfer, TimedCopy* timed);
-  void tell();  // of the last copy, if its word is still to be set
+  void tell();  // of the last copy, if its words are still to be set
   /// What is enqueued on `later` from now on comes after what was enqueued on `earlier` so far.
   void order(Stream earlier, Stream later, CUevent_st* by);
 
   KeptStream copies_;
   std::unique_ptr<KeptStream> waits_, words_;  // null: all is in copies_
   bool waiting_ = false, telling_ = false;     // whether they are forked
-  std::optional<Transfer> untold_;
+  std::optional<Watch> watch_;                 // of waits by kernels
+  std::vector<Transfer> untold_;               // whose words are to be set behind the last copy
   size_t untold_time_ = 0;
   int turn_ = 0;
   CUevent_st *forked_ = nullptr, *ordered_ = nullptr, *copied_[2] = {};

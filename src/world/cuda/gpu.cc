@@ -187,9 +187,9 @@ class CudaGpu final : public Gpu {
 
   std::shared_ptr<SymmetricMemory> allocate(Bootstrap& bootstrap, int64_t bytes, Use use,
                                             double limit_seconds) override {
+    auto played = [](Use use) { return use == Use::kData || use == Use::kPackets; };
     auto make = [&](int rank) {
-      bool const host =
-          use == Use::kControl || (use != Use::kWords && rank != bootstrap.rank() && mirror_ == Partner::kHost);
+      bool const host = use == Use::kControl || (played(use) && rank != bootstrap.rank() && mirror_ == Partner::kHost);
       return host ? allocate_pinned(bytes) : allocate(bytes);
     };
     if (mirrored())
@@ -261,7 +261,7 @@ Chip chip_of_device(int device) {
   Chip chip;
   chip.processors = read(cudaDevAttrMultiProcessorCount);
   chip.shared_bytes = read(cudaDevAttrMaxSharedMemoryPerBlockOptin);
-  bool const hopper = major == 9 && minor == 0;
+  [[maybe_unused]] bool const hopper = major == 9 && minor == 0;
 #if FLUX_WITH_SM90
   chip.engine = hopper ? EngineKind::kSm90 : EngineKind::kSm80;
 #else

@@ -14,8 +14,10 @@ std::shared_ptr<SymmetricMemory> share_by_ipc(Bootstrap& bootstrap, int device, 
 std::string cannot_share_by_vmm(int device);
 std::string cannot_share_by_ipc(int device);
 
-/// Collective: shared memory of the host, registered with this rank's GPU.
-std::shared_ptr<SymmetricMemory> share_registered(Bootstrap& bootstrap, int device, int64_t bytes,
+/// Collective: shared memory of the host, registered with this rank's GPU. Its views are for the host (control blocks,
+/// which have on_gpu() beside them), or for the GPU's kernels and copies.
+enum class ViewedBy { kHost, kGpu };
+std::shared_ptr<SymmetricMemory> share_registered(Bootstrap& bootstrap, int device, int64_t bytes, ViewedBy viewed_by,
                                                   double limit_seconds);
 
 /// A copy or kernel was enqueued on this process's GPU that does not end: nothing of it is freed any more, because that

@@ -14,6 +14,7 @@
 #include "world/cuda/nccl.h"
 #include "world/cuda/numa.h"
 #include "world/cuda/peer_memory.h"
+#include "world/cuda/peers.h"
 #include "world/cuda/process_gpu.h"
 #include "world/cuda/prove_links.h"
 #include "world/ring_order.h"
@@ -35,13 +36,14 @@ class OwnMemory final : public SymmetricMemory {
 
 class ProcessGpu final : public Gpu {
  public:
-  /// `tenants`: ranks on this GPU.
-  ProcessGpu(std::shared_ptr<Gpu> card, int device, Chip const& chip, Sharing sharing, int tenants,
+  /// `tenants`: ranks on this GPU. `cannot_share`: why `sharing` is none.
+  ProcessGpu(std::shared_ptr<Gpu> card, int device, Chip const& chip, Sharing sharing, Peers peers, int tenants,
              std::string cannot_share)
       : card_(std::move(card)),
         device_(device),
         chip_(chip),
         sharing_(sharing),
+        peers_(peers),
         tenants_(tenants),
         cannot_share_(std::move(cannot_share)) {}
 
@@ -52,12 +54,14 @@ class ProcessGpu final : public Gpu {
   bool shared() const override { return false; }
   bool mirrored() const override { return false; }
   bool across_pcie() const override { return across_pcie_; }
+  bool through_host() const override { return sharing_ == Sharing::kHost; }
 
   std::shared_ptr<SymmetricMemory> allocate(Bootstrap& bootstrap, int64_t bytes, Use use,
                                             double limit_seconds) override {
-    if (use == Use::kControl) return share_registered(bootstrap, device_, bytes, limit_seconds);
-    if (carries_ || sharing_ == Sharing::kNone)
+    if (use == Use::kControl) return share_registered(bootstrap, device_, bytes, ViewedBy::kHost, limit_seconds);
+    if (carries_ || sharing_ == Sharing::kNone || (through_host() && use == Use::kAbort))
       return std::make_shared<OwnMemory>(bootstrap.rank(), card_->allocate(bytes));
+    if (through_host()) return share_registered(bootstrap, device_, bytes, ViewedBy::kGpu, limit_seconds);
     return (sharing_ == Sharing::kVmm ? share_by_vmm : share_by_ipc)(bootstrap, device_, bytes, limit_seconds);
   }
   std::shared_ptr<std::byte> allocate(int64_t bytes) override { return card_->allocate(bytes); }
@@ -69,13 +73,26 @@ class ProcessGpu final : public Gpu {
 
   std::vector<LinkProof> prove_links(Bootstrap& bootstrap, double limit_seconds) override {
     std::vector<LinkProof> links;
-    std::string broken = cannot_share_;
-    if (sharing_ != Sharing::kNone) {
-      links = flux::prove_links(bootstrap, *this, device_, limit_seconds);
+    bool const shared = sharing_ != Sharing::kNone;
+    std::string broken = shared ? why_not(bootstrap, links, limit_seconds) : cannot_share_;
+    if (broken.empty()) {
       across_pcie_ = cross_pcie(links);
-      broken = broken_link(links);
+      return links;
     }
-    if (!broken.empty()) fall_back_on_nccl(bootstrap, broken, limit_seconds);
+    if (peers_ == Peers::kNccl) return fall_back_on_nccl(bootstrap, broken, shared, limit_seconds), links;
+    Sharing const before = std::exchange(sharing_, Sharing::kHost);
+    std::vector<LinkProof> by_host;
+    std::string const no_way = why_not(bootstrap, by_host, limit_seconds);
+    if (no_way.empty()) {
+      across_pcie_ = true;
+      say(bootstrap, broken, "ranks meet in pinned host memory, and copies go there and from there");
+      return by_host;
+    }
+    sharing_ = before;
+    broken += "; and ranks do not meet in host memory: " + no_way;
+    if (peers_ == Peers::kHost)
+      throw Error(ErrorKind::kDevice, fmt::format("{}. {}=auto goes on to NCCL", broken, kPeersVariable));
+    fall_back_on_nccl(bootstrap, broken, shared, limit_seconds);
     return links;
   }
   Nccl* nccl() const override { return carries_ ? nccl_.get() : nullptr; }
@@ -93,14 +110,25 @@ class ProcessGpu final : public Gpu {
 
  private:
   void open_nccl(Bootstrap& bootstrap, double limit_seconds) {
+    require_quiet(bootstrap, limit_seconds);
     together(bootstrap, limit_seconds, [&] {
-      if (gave_up_on_gpu()) throw Error(ErrorKind::kDevice, "what was sent there is still under way");
       if (tenants_ > 1) throw Error(ErrorKind::kUnsupported, "NCCL takes one rank a GPU and several share one here");
     });
     nccl_ = Nccl::open(bootstrap, device_, limit_seconds);
     watched_ = nccl_.get();
   }
-  void fall_back_on_nccl(Bootstrap& bootstrap, std::string const& broken, double limit_seconds) {
+  /// Why memory shared as `sharing_` says does not serve, the same on every rank; empty: it does.
+  std::string why_not(Bootstrap& bootstrap, std::vector<LinkProof>& links, double limit_seconds) {
+    try {
+      require_quiet(bootstrap, limit_seconds);
+      links = flux::prove_links(bootstrap, *this, device_, limit_seconds);
+      return broken_link(links);
+    } catch (Error const& error) {  // also where the driver gives no access to another GPU's memory
+      if (error.kind() == ErrorKind::kTimeout) throw;
+      return error.what();
+    }
+  }
+  void fall_back_on_nccl(Bootstrap& bootstrap, std::string const& broken, bool shared, double limit_seconds) {
     std::string no_way;
     try {
       open_nccl(bootstrap, limit_seconds);
@@ -109,18 +137,27 @@ class ProcessGpu final : public Gpu {
       no_way = error.what();
     }
     if (!no_way.empty())
-      throw Error(sharing_ == Sharing::kNone ? ErrorKind::kUnsupported : ErrorKind::kDevice,
+      throw Error(shared ? ErrorKind::kDevice : ErrorKind::kUnsupported,
                   fmt::format("{}; and NCCL does not serve: {}. See `flux doctor`, or run on the host engine (flux run "
                               "--host, WorldOptions::device)",
                               broken, no_way));
-    if (bootstrap.rank() == 0)
-      fmt::print(stderr, "flux: {}; operators go through NCCL, communication and GEMM one after the other\n", broken);
+    say(bootstrap, broken, "operators go through NCCL, communication and GEMM one after the other");
+  }
+  /// No attempt that did not end may still be under way, on any rank: nothing would come after it.
+  static void require_quiet(Bootstrap& bootstrap, double limit_seconds) {
+    together(bootstrap, limit_seconds, [] {
+      if (gave_up_on_gpu()) throw Error(ErrorKind::kDevice, "what was sent there is still under way");
+    });
+  }
+  static void say(Bootstrap& bootstrap, std::string const& broken, std::string_view instead) {
+    if (bootstrap.rank() == 0) fmt::print(stderr, "flux: {}; {}\n", broken, instead);
   }
 
   std::shared_ptr<Gpu> card_;
   int device_;
   Chip chip_;
   Sharing sharing_;
+  Peers peers_;
   int tenants_;
   std::string cannot_share_;
   bool across_pcie_ = false;
@@ -141,6 +178,10 @@ std::shared_ptr<Gpu> open_process_gpu(Bootstrap& bootstrap, int device, double l
                                       std::optional<Sharing> wanted) {
   std::shared_ptr<Gpu> card;
   nlohmann::json mine;
+  Peers const peers = agreed_peers(bootstrap, limit_seconds);
+  auto of_gpu = [&](Sharing way, std::string (*cannot)(int)) {
+    return peers != Peers::kAuto || wanted.value_or(way) != way ? "not wanted" : cannot(device);
+  };
   together(bootstrap, limit_seconds, [&] {
     int const count = visible_gpus();
     if (device == kGpuByRank && count > 0) device = ring_order(numa_nodes())[bootstrap.rank() % count];
@@ -155,8 +196,8 @@ std::shared_ptr<Gpu> open_process_gpu(Bootstrap& bootstrap, int device, double l
             {"engine", static_cast<int>(card->chip().engine)},
             {"shared", card->chip().shared_bytes},
             {"uuid", std::vector<int>(uuid.begin(), uuid.end())},
-            {"vmm", wanted == Sharing::kIpc ? "not wanted" : cannot_share_by_vmm(device)},
-            {"ipc", wanted == Sharing::kVmm ? "not wanted" : cannot_share_by_ipc(device)}};
+            {"vmm", of_gpu(Sharing::kVmm, cannot_share_by_vmm)},
+            {"ipc", of_gpu(Sharing::kIpc, cannot_share_by_ipc)}};
   });
   Chip chip = card->chip();  // all ranks choose tiles by the same
   std::set<std::vector<int>> different;
@@ -173,14 +214,16 @@ std::shared_ptr<Gpu> open_process_gpu(Bootstrap& bootstrap, int device, double l
     if (no_ipc.empty()) no_ipc = theirs["ipc"];
   }
   std::string cannot_share;
-  if (!no_vmm.empty() && !no_ipc.empty())
+  if (peers != Peers::kAuto)
+    cannot_share = fmt::format("{}={}", kPeersVariable, peers == Peers::kHost ? "host" : "nccl");
+  else if (!no_vmm.empty() && !no_ipc.empty())
     cannot_share =
         fmt::format("processes cannot share GPU memory here: by virtual memory, {}; by CUDA IPC, {}", no_vmm, no_ipc);
   Sharing const sharing = no_vmm.empty() ? Sharing::kVmm : no_ipc.empty() ? Sharing::kIpc : Sharing::kNone;
   // Copies within one GPU may be kernels, and a GEMM that waits for them must leave them room.
   constexpr int kSpare = 12;
   if (static_cast<int>(different.size()) < bootstrap.size()) chip.processors = std::max(chip.processors - kSpare, 2);
-  return std::make_shared<ProcessGpu>(std::move(card), device, chip, sharing, tenants, cannot_share);
+  return std::make_shared<ProcessGpu>(std::move(card), device, chip, sharing, peers, tenants, cannot_share);
 }
 
 std::shared_ptr<Gpu> open_process_gpu(Bootstrap& bootstrap, int device, double limit_seconds) {

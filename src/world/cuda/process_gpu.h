@@ -9,6 +9,7 @@ namespace flux {
 enum class Sharing {
   kVmm,   ///< the driver's virtual memory: handles are files, and memory lives until its last user lets go
   kIpc,   ///< CUDA IPC: where the former is not there
+  kHost,  ///< not at all: they meet in pinned host memory, which each reaches by its own copy engines
   kNone,  ///< not at all: NCCL carries what they send
 };
 

@@ -44,7 +44,7 @@ std::vector<LinkProof> prove_links(Bootstrap& bootstrap, Gpu& gpu, int device, d
     if (p != rank) read[p] = attempt([&] { return prover->read(part(rank, p), seed_of(p, rank)); });
   together(bootstrap, limit_seconds, [&] {
     for (int p = 0; p < ranks; ++p)
-      if (p != rank) way[p] = way_to(device, uuids[p]);
+      if (p != rank) way[p] = gpu.through_host() ? "host memory" : way_to(device, uuids[p]);
   });
   nlohmann::json const mine = {{"device", device}, {"written", written}, {"read", read}, {"way", way}};
   std::vector<nlohmann::json> all;

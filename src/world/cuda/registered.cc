@@ -1,5 +1,6 @@
-// Control blocks of processes on GPUs: shared memory of the host, which kernels reach too. A kernel that gives up tells
-// every rank's host there, and looks there for what its own host has to say.
+// Shared memory of the host that GPUs of several processes reach. Control blocks lie there: a kernel that gives up
+// tells every rank's host, and looks for what its own host has to say. And where GPUs do not reach each other's memory,
+// all that ranks share does.
 #include <fmt/format.h>
 
 #include <vector>
@@ -17,8 +18,13 @@ constexpr size_t kPage = 4096;
 class Registration {
  public:
   Registration(void* block, size_t bytes) : block_(block) {
-    check_cuda(cudaHostRegister(block, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped),
-               "registering shared host memory with the GPU");
+    if (cudaHostRegister(block, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped) != cudaSuccess) {
+      char const* const why = cudaGetErrorString(cudaGetLastError());
+      throw Error(ErrorKind::kDevice,
+                  fmt::format("the driver does not register {} bytes of shared host memory with the GPU ({}); some "
+                              "containers and limits on locked memory (ulimit -l) forbid it",
+                              bytes, why));
+    }
     try {
       void* seen = nullptr;
       check_cuda(cudaHostGetDevicePointer(&seen, block, 0), "the GPU's address of shared host memory");
@@ -39,7 +45,7 @@ class Registration {
 
 class RegisteredMemory final : public SymmetricMemory {
  public:
-  RegisteredMemory(Bootstrap& bootstrap, int device, int64_t bytes, double limit)
+  RegisteredMemory(Bootstrap& bootstrap, int device, int64_t bytes, ViewedBy viewed_by, double limit)
       : device_(device), host_(SymmetricMemory::allocate(MemoryKind::kSharedMemory, bootstrap, bytes, limit)) {
     blocks_ = host_->view<std::byte>(0);
     together(bootstrap, limit, [&] {
@@ -48,6 +54,7 @@ class RegisteredMemory final : public SymmetricMemory {
       for (int r = 0; r < bootstrap.size(); ++r)
         registered_.push_back(std::make_unique<Registration>(blocks_.at(r), whole));
     });
+    for (int r = 0; viewed_by == ViewedBy::kGpu && r < bootstrap.size(); ++r) blocks_.base[r] = on_gpu(r);
   }
   // Kernels that are under way look here until they end, at the latest at their limit.
   ~RegisteredMemory() override {
@@ -68,9 +75,9 @@ class RegisteredMemory final : public SymmetricMemory {
 
 }  // namespace
 
-std::shared_ptr<SymmetricMemory> share_registered(Bootstrap& bootstrap, int device, int64_t bytes,
+std::shared_ptr<SymmetricMemory> share_registered(Bootstrap& bootstrap, int device, int64_t bytes, ViewedBy viewed_by,
                                                   double limit_seconds) {
-  return std::make_shared<RegisteredMemory>(bootstrap, device, bytes, limit_seconds);
+  return std::make_shared<RegisteredMemory>(bootstrap, device, bytes, viewed_by, limit_seconds);
 }
 
 }  // namespace flux

@@ -82,6 +82,10 @@ void enqueue_wait(CallWords const& call, Inputs const& inputs, CUstream_st* stre
   after_gemms(stream), wait_for(call, inputs);
 }
 
+void enqueue_await(Word const* word, Word goal, Watch const& watch, Awaited what, int peer, int64_t row, CUstream_st*) {
+  await(word, goal, watch, what, peer, row);
+}
+
 void enqueue_finish(CallWords const& call, Inputs const& inputs, Word* words, int64_t count, CUstream_st* stream) {
   after_gemms(stream);
   int const rank = call.watch.rank;

@@ -18,7 +18,7 @@ class FakeOperators : public testing::Test {
   void find_nccl_in(std::string const& folder) { setenv("LD_LIBRARY_PATH", (folder + ":" + path_).c_str(), 1); }
   void TearDown() override {
     setenv("LD_LIBRARY_PATH", path_.c_str(), 1);
-    for (char const* variable : {"FLUX_ENGINE", "FLUX_TEST_FAULT", "FLUX_TEST_GPUS"}) unsetenv(variable);
+    for (char const* variable : {"FLUX_ENGINE", "FLUX_PEERS", "FLUX_TEST_FAULT", "FLUX_TEST_GPUS"}) unsetenv(variable);
   }
   static void expect_fine(std::string const& program) {
     for (Ending const& e : run_as_processes(program)) EXPECT_EQ(e.code, kFine) << program << ": " << e.said;
@@ -43,11 +43,31 @@ TEST_F(FakeOperators, AllScenariosAcrossPcie) {
 }
 
 // Where a link does not work, or memory is not shared at all.
+TEST_F(FakeOperators, MeetInHostMemory) {
+  setenv("FLUX_TEST_FAULT", "1:bit:1", 1);
+  expect_fine("scenarios2_in_host_memory");
+  unsetenv("FLUX_TEST_FAULT"), setenv("FLUX_PEERS", "host", 1);
+  for (auto program : {"scenarios3_in_host_memory", "refused_in_host_memory", "shared_buffers", "runs_ahead",
+                       "never_over", "too_much_memory", "tunes"})
+    expect_fine(program);
+  setenv("FLUX_TEST_GPUS", "1", 1);
+  expect_fine("refused_in_host_memory");
+  for (Ending const& e : run_as_processes("absent_from_host_memory")) {
+    EXPECT_EQ(e.code, kRaised) << e.said;
+    EXPECT_EQ(e.kind, ErrorKind::kTimeout) << e.said;
+    EXPECT_HAS(e.said, "from rank 1");
+    EXPECT_LT(e.seconds, 8) << e.said;
+  }
+}
+
+// Where they do not, or are told to.
 TEST_F(FakeOperators, GoThroughNccl) {
   find_nccl_in(FLUX_FAKE_NCCL);
-  setenv("FLUX_TEST_FAULT", "1:cuMemCreate:* 0:cudaIpcGetMemHandle:*", 1);
+  setenv("FLUX_TEST_FAULT", "1:cuMemCreate:* 0:cudaIpcGetMemHandle:* 1:cudaHostRegister:3", 1);
   expect_fine("through_nccl");
-  setenv("FLUX_TEST_FAULT", "1:bit:1", 1);
+  setenv("FLUX_TEST_FAULT", "1:bit:1 2:cudaHostRegister:3", 1);
+  expect_fine("through_nccl");
+  unsetenv("FLUX_TEST_FAULT"), setenv("FLUX_PEERS", "nccl", 1);
   expect_fine("through_nccl");
   expect_fine("scenarios3");
   // One rank does not come: the others end in time.
@@ -93,10 +113,11 @@ TEST_F(FakeOperators, SayWhatToDoWithoutNccl) {
   TemporaryFolder folder;
   std::ofstream(folder / "libnccl.so.2") << "no library";
   find_nccl_in(folder.path());
-  setenv("FLUX_TEST_FAULT", "1:bit:1", 1);
+  setenv("FLUX_TEST_FAULT", "1:bit:1 1:cudaHostRegister:3", 1);
   for (Ending const& e : run_as_processes("through_nccl")) {
     EXPECT_EQ(e.kind, ErrorKind::kDevice) << e.said;
     EXPECT_HAS(e.said, "the link from rank 1");
+    EXPECT_HAS(e.said, "the driver does not register");
     EXPECT_HAS(e.said, "install NCCL");
   }
 }

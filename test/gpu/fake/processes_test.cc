@@ -15,7 +15,7 @@ class FakeGpu : public testing::Test {
  protected:
   void TearDown() override {
     for (char const* variable :
-         {"FLUX_ENGINE", "FLUX_TEST_AFTER_US", "FLUX_TEST_CONSUMER", "FLUX_TEST_FAULT", "FLUX_TEST_GPUS"})
+         {"FLUX_ENGINE", "FLUX_PEERS", "FLUX_TEST_AFTER_US", "FLUX_TEST_CONSUMER", "FLUX_TEST_FAULT", "FLUX_TEST_GPUS"})
       unsetenv(variable);
   }
   static void set(char const* variable, std::string const& value) { setenv(variable, value.c_str(), 1); }
@@ -67,9 +67,45 @@ TEST_F(FakeGpu, OrByIpcWhereOneRankHasNone) {
   }
 }
 
+// The first registrations, one a rank, are of the control blocks.
+constexpr char const* kNoHostMemory = " 1:cudaHostRegister:3";
+
+// A GPU that gives no access to another's, a link that loses a bit, or no way to share at all.
+TEST_F(FakeGpu, OrMeetInHostMemory) {
+  for (auto fault : {"1:cuMemMap:2", "1:cuMemSetAccess:3", "2:cuMemImportFromShareableHandle:1",
+                     "*:cuMemCreate:* 1:cudaIpcOpenMemHandle:0", "1:cuMemCreate:* 0:cudaIpcGetMemHandle:*", "1:bit:0",
+                     "1:bit:1", "1:bit:2"}) {
+    set("FLUX_TEST_FAULT", fault);
+    expect_fine("world_in_host_memory");
+  }
+  unsetenv("FLUX_TEST_FAULT"), set("FLUX_PEERS", "host");
+  for (auto gpus : {"1", "4"}) {
+    set("FLUX_TEST_GPUS", gpus);
+    expect_fine("worlds_in_host_memory");
+  }
+}
+
 TEST_F(FakeGpu, OrSayThatTheyCannot) {
-  set("FLUX_TEST_FAULT", "1:cuMemCreate:* 0:cudaIpcGetMemHandle:*");
+  set("FLUX_TEST_FAULT", std::string("1:cuMemCreate:* 0:cudaIpcGetMemHandle:*") + kNoHostMemory);
   expect_the_same_error("worlds", ErrorKind::kUnsupported, "cannot share GPU memory");
+  expect_the_same_error("worlds", ErrorKind::kUnsupported, "limits on locked memory (ulimit -l) forbid it");
+}
+
+TEST_F(FakeGpu, TheEnvironmentNamesTheWay) {
+  set("FLUX_PEERS", "auto");
+  expect_fine("worlds");
+  set("FLUX_PEERS", "host"), set("FLUX_TEST_FAULT", "1:bit:1");
+  expect_the_same_error("worlds", ErrorKind::kDevice,
+                        "FLUX_PEERS=host; and ranks do not meet in host memory: the link from rank 1 to rank 2 (host "
+                        "memory) does not work: ");
+  set("FLUX_TEST_FAULT", kNoHostMemory);
+  expect_the_same_error("worlds", ErrorKind::kDevice, "FLUX_PEERS=auto goes on to NCCL");
+  unsetenv("FLUX_TEST_FAULT"), set("FLUX_PEERS", "nccl");
+  expect_the_same_error("worlds", ErrorKind::kUnsupported, "FLUX_PEERS=nccl; and NCCL does not serve: ");
+  set("FLUX_PEERS", "fast");
+  expect_the_same_error("worlds", ErrorKind::kInvalid, "FLUX_PEERS=fast is none of auto, host, nccl");
+  expect_the_same_error("differing_peers", ErrorKind::kInvalid,
+                        "FLUX_PEERS is auto on rank 0 and host on rank 1; give every rank the same");
 }
 
 TEST_F(FakeGpu, RanksMayBeOnGpusOfTheirOwn) {
@@ -81,22 +117,26 @@ TEST_F(FakeGpu, RanksMayBeOnGpusOfTheirOwn) {
   expect_the_same_error("worlds_by_rank", ErrorKind::kUnsupported, "no GPU is visible");
 }
 
+// Behind the proof of links, which chooses how memory is shared.
 TEST_F(FakeGpu, AStepThatFailsOnOneRankFailsOnAll) {
-  for (auto step :
-       {"cuMemCreate:2", "cuMemAddressReserve:1", "cuMemMap:4", "cuMemSetAccess:6", "cuMemExportToShareableHandle:3",
-        "cuMemImportFromShareableHandle:2", "cudaHostRegister:1", "cudaMalloc:1"}) {
+  for (auto step : {"cuMemCreate:2", "cuMemAddressReserve:4", "cuMemMap:4", "cuMemSetAccess:6",
+                    "cuMemExportToShareableHandle:3", "cuMemImportFromShareableHandle:3", "cudaHostRegister:1"}) {
+    SCOPED_TRACE(step);
     set("FLUX_TEST_FAULT", std::string("1:") + step);
     expect_the_same_error("worlds", ErrorKind::kDevice, "rank 1");
   }
-  for (auto step : {"cudaMalloc:1", "cudaIpcGetMemHandle:2", "cudaIpcOpenMemHandle:3"}) {
+  for (auto step : {"cudaMalloc:3", "cudaIpcGetMemHandle:2", "cudaIpcOpenMemHandle:3"}) {
+    SCOPED_TRACE(step);
     set("FLUX_TEST_FAULT", std::string("*:cuMemCreate:* 1:") + step);
     expect_the_same_error("worlds", ErrorKind::kDevice, "rank 1");
   }
+  set("FLUX_PEERS", "host"), set("FLUX_TEST_FAULT", "1:cudaHostRegister:7");
+  expect_the_same_error("worlds_in_host_memory", ErrorKind::kDevice, "rank 1");
 }
 
 TEST_F(FakeGpu, ALinkThatLosesABitIsFound) {
   for (auto copy : {"1:bit:0", "1:bit:1", "1:bit:2"}) {
-    set("FLUX_TEST_FAULT", copy);
+    set("FLUX_TEST_FAULT", std::string(copy) + kNoHostMemory);
     expect_the_same_error("worlds", ErrorKind::kDevice, "the link from rank 1");
   }
 }

@@ -35,12 +35,14 @@ size_t open_files() {
 }
 
 // A world whose ranks write into each other's memory and find there what was written.
-void one_world(int device) {
+void one_world(int device, bool in_host_memory = false) {
   WorldOptions options;
   options.limit_seconds = 4, options.device = device;
   auto const world = World::processes(bootstrap_from_environment(), options);
   int const rank = world->rank(), ranks = world->size();
   if (world->links().size() != static_cast<size_t>(ranks * (ranks - 1))) throw std::runtime_error("links are missing");
+  for (LinkProof const& link : world->links())
+    if ((link.way == "host memory") != in_host_memory) throw std::runtime_error("the links are by " + link.way);
   auto const memory = world->team().allocate(3 << 20, Use::kWords);
   auto word = [&](int owner, int writer) { return reinterpret_cast<Word*>(memory->at(owner)) + writer; };
   for (int p = 0; p < ranks; ++p) *word(p, rank) = static_cast<Word>(100 + rank);
@@ -58,10 +60,10 @@ void expect_nothing_left(World& world, size_t files) {
         fmt::format("rank {}: left are {} and {} of {} files", world.rank(), left_on_fake_gpu(), open_files(), files));
 }
 
-void worlds_on(World& world, int device) {
+void worlds_on(World& world, int device, int count = 3, bool in_host_memory = false) {
   size_t const files = open_files();
   try {
-    for (int i = 0; i < 3; ++i) one_world(device);
+    for (int i = 0; i < count; ++i) one_world(device, in_host_memory);
   } catch (Error const&) {
     expect_nothing_left(world, files);
     throw;
@@ -87,6 +89,16 @@ void killed(World& world) {
 void scenarios(World& world) {
   auto const on_gpu = world_on_gpu(10);
   for (Scenario const& s : gpu_scenarios(chip_of_device(0).engine)) {
+    if (s.ranks != world.size()) continue;
+    std::string const failure = run_scenario(*on_gpu, s);
+    if (!failure.empty()) throw std::runtime_error(failure);
+  }
+}
+
+void scenarios_by_host(World& world) {
+  auto const on_gpu = world_on_gpu(10);
+  if (!on_gpu->team().gpu()->through_host()) throw std::runtime_error("they do not meet in host memory");
+  for (Scenario const& s : scenarios_in_host_memory(chip_of_device(0).engine)) {
     if (s.ranks != world.size()) continue;
     std::string const failure = run_scenario(*on_gpu, s);
     if (!failure.empty()) throw std::runtime_error(failure);
@@ -269,6 +281,48 @@ void through_nccl(World&) {
   world->barrier();
 }
 
+// What reads or adds at a peer, or relays: said when an operator is made, on all ranks alike.
+void refused_in_host_memory(World&) {
+  auto const world = world_on_gpu(10);
+  AllGatherGemm::Shape const rows{Layer::kM, Layer::kWidth, DType::kBF16};
+  GemmReduceScatter::Shape const sums{Layer::kM, Layer::kWidth, DType::kBF16};
+  auto refuses = [&](std::string_view line, std::string const& part, auto&& make) {
+    expect_error(ErrorKind::kInvalid, part, [&] { make(parse_plan(line)); });
+  };
+  auto gather = [&](Plan const& plan) { AllGatherGemm(*world, rows, plan); };
+  auto scatter = [&](Plan const& plan) { GemmReduceScatter(*world, sums, plan); };
+  refuses("transport=remote", "use transport=push", gather);
+  refuses("path=ring", "use path=direct", gather);
+  refuses("copies=2", "use copies=auto", gather);
+  refuses("route=ring", "use path=direct and route=auto", scatter);
+  refuses("route=sum", "use route=stage", scatter);
+  refuses("route=stage copies=2", "use copies=auto", scatter);
+  Layer layer(*world, 0.5f);
+  layer.run(), layer.check();
+  world->barrier();
+}
+
+// Rank 1 stays away from a call until the world has ended for the others.
+void absent_from_host_memory(World& meeting) {
+  auto const world = world_on_gpu(1);
+  Layer layer(*world, 0.5f, nullptr, "buffers=1");
+  layer.run(), layer.check();
+  world->barrier();
+  for (;;) {
+    if (meeting.rank() == 1)
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    else
+      layer.run();
+    world->check();
+  }
+}
+
+// Each rank asks for another way.
+void differing_peers(World& world) {
+  setenv("FLUX_PEERS", world.rank() == 0 ? "auto" : "host", 1);
+  one_world(0);
+}
+
 // Rank 1 stays away from a call until the world has ended for the others.
 void absent_from_nccl(World& meeting) {
   auto const world = world_on_gpu(1);
@@ -289,22 +343,30 @@ void absent_from_nccl(World& meeting) {
 std::vector<Program> const& programs() {
   static std::vector<Program> const all = [] {
     std::vector<Program> list = bench_programs();
-    list.insert(list.end(), {
-                                {"worlds", 3, 10, [](World& world) { worlds_on(world, 0); }},
-                                {"worlds16", 16, 20, [](World& world) { worlds_on(world, 0); }},
-                                {"worlds_by_rank", 3, 10, [](World& world) { worlds_on(world, kGpuByRank); }},
-                                {"scenarios2", 2, 20, scenarios},
-                                {"scenarios3", 3, 20, scenarios},
-                                {"shared_buffers", 3, 10, shared_buffers},
-                                {"through_nccl", 3, 10, through_nccl},
-                                {"tunes", 3, 20, tunes},
-                                {"absent_from_nccl", 3, 10, absent_from_nccl},
-                                {"runs_ahead", 1, 20, runs_ahead},
-                                {"never_over", 1, 20, never_over},
-                                {"too_much_memory", 3, 10, too_much_memory},
-                                {"stuck", 3, 10, stuck},
-                                {"killed", 3, 10, killed},
-                            });
+    list.insert(list.end(),
+                {
+                    {"worlds", 3, 10, [](World& world) { worlds_on(world, 0); }},
+                    {"worlds16", 16, 20, [](World& world) { worlds_on(world, 0); }},
+                    {"worlds_by_rank", 3, 10, [](World& world) { worlds_on(world, kGpuByRank); }},
+                    {"world_in_host_memory", 3, 10, [](World& world) { worlds_on(world, kGpuByRank, 1, true); }},
+                    {"worlds_in_host_memory", 3, 10, [](World& world) { worlds_on(world, kGpuByRank, 3, true); }},
+                    {"differing_peers", 3, 10, differing_peers},
+                    {"scenarios2", 2, 20, scenarios},
+                    {"scenarios3", 3, 20, scenarios},
+                    {"scenarios2_in_host_memory", 2, 20, scenarios_by_host},
+                    {"scenarios3_in_host_memory", 3, 20, scenarios_by_host},
+                    {"refused_in_host_memory", 3, 10, refused_in_host_memory},
+                    {"absent_from_host_memory", 3, 10, absent_from_host_memory},
+                    {"shared_buffers", 3, 10, shared_buffers},
+                    {"through_nccl", 3, 10, through_nccl},
+                    {"tunes", 3, 20, tunes},
+                    {"absent_from_nccl", 3, 10, absent_from_nccl},
+                    {"runs_ahead", 1, 20, runs_ahead},
+                    {"never_over", 1, 20, never_over},
+                    {"too_much_memory", 3, 10, too_much_memory},
+                    {"stuck", 3, 10, stuck},
+                    {"killed", 3, 10, killed},
+                });
     return list;
   }();
   return all;
