@@ -38,8 +38,8 @@ Part part_of_rows(int64_t m, int rank, int ranks);
 Part part_of_columns(int64_t total, int rank, int ranks, int64_t unit = 8);
 
 /// What int8 and fp8 stand for: sums are multiplied by rows[i] · columns[j] before anything else is done with them. In
-/// fp32; either may be missing, which is 1. `rows` has the scales of all rows of the call, on every rank, also where the
-/// rows themselves are gathered: those that are worked out anew for each call are gathered before it.
+/// fp32; either may be missing, which is 1. `rows` has the scales of all rows of the call, on every rank, also where
+/// the rows themselves are gathered: those that are worked out anew for each call are gathered before it.
 struct Scales {
   Tensor rows;     ///< [1, m] or none
   Tensor columns;  ///< [1, n_r], of this rank's columns, or none

@@ -57,8 +57,8 @@ __device__ void bend_all(Curve const& curve, float* d) {
   for (int i = 0; i < kCount; ++i) d[i] = bend(d[i], curve);
 }
 
-/// Calls f(u, pair) for this thread's pairs of numbers `of_columns`, two of every 8 columns of one product, where they are
-/// columns of the weight. `column` as below.
+/// Calls f(u, pair) for this thread's pairs of numbers `of_columns`, two of every 8 columns of one product, where they
+/// are columns of the weight. `column` as below.
 template <int kN, bool kGateable, class T, class F>
 __device__ void each_pair(T const* of_columns, bool gated, int column, int columns, int up, F&& f) {
   gated = kGateable && gated;

@@ -31,6 +31,7 @@ struct Chip {
   EngineKind engine = EngineKind::kSm90;
   int processors = 0;
   int shared_bytes = 227 * 1024;  ///< that one block may have; a processor has 1 KiB more, and each block takes that
+  bool fp8 = true;                ///< from compute capability 8.9 on
 };
 
 struct Choice {

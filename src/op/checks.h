@@ -54,8 +54,8 @@ inline void require_of_one_byte(DType dtype, WeightLayout layout, int64_t k) {
 
 /// `m` rows of the call, `n` columns of the weight.
 inline void require_scales(Scales const& scales, DType dtype, int64_t m, int64_t n) {
-  require(size_of(dtype) == 1 || (!scales.rows && !scales.columns), "scales are given with {}; only int8 and fp8 have any",
-          name(dtype));
+  require(size_of(dtype) == 1 || (!scales.rows && !scales.columns),
+          "scales are given with {}; only int8 and fp8 have any", name(dtype));
   require_optional("the scales of rows", scales.rows, DType::kF32, 1, m);
   require_optional("the scales of columns", scales.columns, DType::kF32, 1, n);
 }

@@ -11,7 +11,8 @@ class HostAllReduce final : public HostReduceScatter {
   HostAllReduce(Team& team, GemmAllReduce::Shape const& s, Plan const& p, PartialSums::Way way,
                 std::shared_ptr<Buffers> shared)
       : HostReduceScatter(team, s, p, "gemm_ar", way, std::move(shared),
-                          PartialSums::words(s.max_m, team.size(), p, way), s.max_m * s.n * size_of(result_of(s.dtype))),
+                          PartialSums::words(s.max_m, team.size(), p, way),
+                          s.max_m * s.n * size_of(result_of(s.dtype))),
         result_words(PartialSums::words(s.max_m, team.size(), p, way)),
         result_bytes(PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.size(), p, way)) {}
 
@@ -89,7 +90,8 @@ std::unique_ptr<SumOperator> host_gemm_ar(Team& team, GemmAllReduce::Shape const
 MemoryNeed host_gemm_ar_memory(Team& team, GemmAllReduce::Shape const& s, Plan const& plan) {
   auto const way = PartialSums::way_of_all(plan);
   return PartialSums::memory(s.max_m, s.n, s.dtype, team.size(), plan, way,
-                             PartialSums::words(s.max_m, team.size(), plan, way), s.max_m * s.n * size_of(result_of(s.dtype)));
+                             PartialSums::words(s.max_m, team.size(), plan, way),
+                             s.max_m * s.n * size_of(result_of(s.dtype)));
 }
 
 }  // namespace flux

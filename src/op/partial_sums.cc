@@ -58,8 +58,7 @@ int64_t PartialSums::data_bytes(int64_t max_m, int64_t n, DType dtype, int ranks
 
 MemoryNeed PartialSums::memory(int64_t max_m, int64_t n, DType dtype, int ranks, Plan const& plan, Way way,
                                int64_t more_words, int64_t more_bytes) {
-  int64_t const count = words(max_m, ranks, plan, way),
-                row = n * size_of(slot_dtype(dtype, plan));
+  int64_t const count = words(max_m, ranks, plan, way), row = n * size_of(slot_dtype(dtype, plan));
   int64_t const own = (1 + ranks) * count * int64_t{sizeof(Word)} + (way == Way::kStage ? max_m * row : row);
   return memory_need(count + more_words, data_bytes(max_m, n, dtype, ranks, plan, way) + more_bytes, plan, {}, own);
 }

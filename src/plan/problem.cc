@@ -39,21 +39,21 @@ Op parse_op(std::string_view text) {
 
 DType parse_dtype(std::string_view text) {
   return parse<DType, 14>(text, "dtype",
-                         {{{"fp32", DType::kF32},
-                           {"bf16", DType::kBF16},
-                           {"fp16", DType::kF16},
-                           {"fp64", DType::kF64},
-                           {"int8", DType::kI8},
-                           {"fp8", DType::kF8},
-                           {"float32", DType::kF32},
-                           {"bfloat16", DType::kBF16},
-                           {"float16", DType::kF16},
-                           {"float64", DType::kF64},
-                           {"fp8_e4m3", DType::kF8},
-                           {"float8_e4m3", DType::kF8},
-                           {"float8_e4m3fn", DType::kF8},
-                           {"e4m3", DType::kF8}}},
-                         6);
+                          {{{"fp32", DType::kF32},
+                            {"bf16", DType::kBF16},
+                            {"fp16", DType::kF16},
+                            {"fp64", DType::kF64},
+                            {"int8", DType::kI8},
+                            {"fp8", DType::kF8},
+                            {"float32", DType::kF32},
+                            {"bfloat16", DType::kBF16},
+                            {"float16", DType::kF16},
+                            {"float64", DType::kF64},
+                            {"fp8_e4m3", DType::kF8},
+                            {"float8_e4m3", DType::kF8},
+                            {"float8_e4m3fn", DType::kF8},
+                            {"e4m3", DType::kF8}}},
+                          6);
 }
 
 std::string_view name(WeightLayout layout) { return layout == WeightLayout::kOutIn ? "[out,in]" : "[in,out]"; }

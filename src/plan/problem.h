@@ -4,6 +4,7 @@
 #include <string>
 
 #include "flux/problem.h"
+#include "plan/choose_tile.h"
 
 namespace flux {
 
@@ -19,8 +20,10 @@ struct Problem {
   /// The per-rank GEMM; of ranks that differ, the largest.
   int64_t local_n() const { return gathers() ? (n + ranks - 1) / ranks : n; }
   int64_t local_k() const { return gathers() ? k : (k + ranks - 1) / ranks; }
+  /// local_k() as costs count it: plan/choose_tile.h.
+  int64_t depth() const { return depth_of(local_k(), dtype); }
   /// Bytes of a row that travels: gathered, or of partial sums.
-  int64_t row_bytes() const { return (gathers() ? k : n) * size_of(dtype); }
+  int64_t row_bytes() const { return gathers() ? k * size_of(dtype) : n * size_of(result_of(dtype)); }
   /// Bytes that a rank sends at least: all-reduce counts as reduce-scatter and all-gather.
   double sent_bytes() const {
     double const once = static_cast<double>(m) * static_cast<double>(row_bytes()) * (ranks - 1) / ranks;

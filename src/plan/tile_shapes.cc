@@ -32,7 +32,16 @@ double cost_of(TileRow const& s, int64_t m, int64_t n, int64_t k, Machine const&
 
 }  // namespace
 
-Chip chip_of(Machine const& machine) { return {machine.engine, machine.processors, machine.shared_bytes}; }
+Chip chip_of(Machine const& machine) { return {machine.engine, machine.processors, machine.shared_bytes, machine.fp8}; }
+
+Machine machine_for(Machine const& machine, DType dtype) {
+  if (machine.engine == EngineKind::kHost || size_of(dtype) > 1) return machine;
+  Machine m = machine;
+  m.engine = chip_for(chip_of(machine), dtype).engine;
+  // By mma.sync a chip that has WGMMA reaches half of its rate; libraries do not use it there.
+  if (m.engine != machine.engine) m.products /= 2, m.library_speed *= 2;
+  return m;
+}
 
 std::vector<TileRow> tile_shapes(Machine const& machine, WeightLayout layout, bool gated) {
   if (machine.engine == EngineKind::kHost) return {std::begin(kHost), std::end(kHost)};

@@ -12,6 +12,9 @@ namespace flux {
 /// As operators choose by it.
 Chip chip_of(Machine const& machine);
 
+/// The machine as operands of `dtype` find it, see chip_for().
+Machine machine_for(Machine const& machine, DType dtype);
+
 std::vector<TileRow> tile_shapes(Machine const& machine, WeightLayout layout, bool gated);
 
 /// Workers that take tiles at the same time.

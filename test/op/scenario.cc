@@ -73,7 +73,9 @@ struct Trial {
     x.seed = base + 1, w.seed = base + 2, b.seed = base + 3, r.seed = base + 4;
   }
   /// As the scales make it, a row's and a column's.
-  double product(int64_t i, int64_t j) const { return product(i, j, 0, s.k) * (s.scaled ? scale_of(i) * scale_of(j) : 1); }
+  double product(int64_t i, int64_t j) const {
+    return product(i, j, 0, s.k) * (s.scaled ? scale_of(i) * scale_of(j) : 1);
+  }
   static double scale_of(int64_t i) { return i % 3 == 0 ? 2 : i % 3 == 1 ? 0.5 : 1; }
   double product(int64_t i, int64_t j, int64_t first, int64_t count) const {
     double sum = 0;
@@ -219,9 +221,8 @@ std::string Scenario::describe() const {
                      name(dtype), name(layout),
                      activation == Activation::kNone ? "" : fmt::format(" {}", name(activation)), gated ? " gated" : "",
                      bias ? " bias" : "", residual ? " residual" : "", norm ? " norm" : "", gathered ? " gathered" : "",
-                     scaled ? " scaled" : "",
-                     ordered ? " ordered" : "", slow < 0 ? "" : fmt::format(" slow={}", slow), varied ? " varied" : "",
-                     calls, to_string(plan));
+                     scaled ? " scaled" : "", ordered ? " ordered" : "", slow < 0 ? "" : fmt::format(" slow={}", slow),
+                     varied ? " varied" : "", calls, to_string(plan));
 }
 
 std::string run_scenario(World& world, Scenario const& all_calls, Memory& memory) {

@@ -1,5 +1,6 @@
 #pragma once
-// Elements in memory against elements in arithmetic: bf16, fp16, int8 and fp8 are stored, fp32 or fp64 is computed with.
+// Elements in memory against elements in arithmetic: bf16, fp16, int8 and fp8 are stored, fp32 or fp64 is computed
+// with.
 #include <cstddef>
 #include <cstdint>
 
@@ -18,7 +19,8 @@ void narrow(T const* from, void* to, DType dtype, int64_t count);
 template <class T>
 void add_atomically(T const* from, void* to, DType dtype, int64_t count);
 
-/// Whether products of `dtype` are added in double: elements of one byte for the sake of sums that are exact, as int32 is.
+/// Whether products of `dtype` are added in double: elements of one byte for the sake of sums that are exact, as int32
+/// is.
 constexpr bool adds_in_double(DType dtype) { return dtype == DType::kF64 || size_of(dtype) == 1; }
 
 inline std::byte* element(void* base, DType dtype, int64_t index) {

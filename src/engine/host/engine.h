@@ -110,7 +110,9 @@ class Engine {
   // Sums of one byte each stand for more or less than they are.
   void scale(Tile tile) {
     int64_t const column = int64_t{1} * tile.n * launch_.block_n, n = width(tile);
-    auto at = [](Tensor const& scales, int64_t i) { return scales ? T(static_cast<float const*>(scales.data)[i]) : T(1); };
+    auto at = [](Tensor const& scales, int64_t i) {
+      return scales ? T(static_cast<float const*>(scales.data)[i]) : T(1);
+    };
     auto scale_by = [&](Tensor const& columns, int64_t offset) {
       if (!launch_.scales.rows && !columns) return;
       for (int64_t i = 0; i < tile.rows; ++i) {

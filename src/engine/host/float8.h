@@ -36,8 +36,8 @@ struct Float8 {
     std::array<float, 256> values{};
     for (int i = 0; i < 256; ++i) {
       int const exponent = i >> 3 & 15, mantissa = i & 7;
-      float size = std::ldexp(static_cast<float>(exponent == 0 ? mantissa : 8 + mantissa),
-                              std::max(exponent - 1, 0) + kLeast);
+      float size =
+          std::ldexp(static_cast<float>(exponent == 0 ? mantissa : 8 + mantissa), std::max(exponent - 1, 0) + kLeast);
       if ((i & kNan) == kNan) size = std::numeric_limits<float>::quiet_NaN();
       values[static_cast<size_t>(i)] = i & kSign ? -size : size;
     }

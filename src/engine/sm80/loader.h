@@ -113,8 +113,8 @@ class Loader {
 
   Operands const& operands_;
   Stored const *a_ = nullptr, *b_ = nullptr;  // this thread's first unit of the next step
-  uint32_t inside_ = 0;                  // bits: which of this thread's rows are the tile's, and which columns
-  int left_ = 0;                         // of k
+  uint32_t inside_ = 0;                       // bits: which of this thread's rows are the tile's, and which columns
+  int left_ = 0;                              // of k
 };
 
 }  // namespace flux::sm80

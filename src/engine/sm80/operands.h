@@ -19,7 +19,7 @@ struct Operands {
   int up;       // gated: the first up column of the weight
   Epilogue epilogue;
   float const *row_scales, *column_scales;  // of one byte: of all rows, and of the weight's columns; or none
-  Stamps stamps;  // where a timeline is asked for
+  Stamps stamps;                            // where a timeline is asked for
 };
 
 }  // namespace flux::sm80

@@ -16,7 +16,7 @@ class GpuPartialSums {
   GpuPartialSums(Team& team, int64_t max_m, int64_t n, int64_t k, DType dtype, Plan const& plan, Way way,
                  std::shared_ptr<std::byte> scratch = nullptr);
   static int64_t scratch_bytes(int64_t max_m, int64_t n, DType dtype, Way way) {
-    return way == Way::kStage || way == Way::kRing ? max_m * n * size_of(dtype) : 0;
+    return way == Way::kStage || way == Way::kRing ? max_m * n * size_of(result_of(dtype)) : 0;
   }
 
   /// Multiplies x · weight, sends the tiles on their way, and adds up the rows that are summed here:
@@ -72,7 +72,7 @@ class GpuPartialSums {
 
   Team& team_;
   int64_t n_, k_;
-  DType dtype_;
+  DType dtype_, slot_dtype_;  // of the operands, of their partial sums
   Plan plan_;
   Way way_;
   std::shared_ptr<std::byte> counts_;    // tiles stored of each band of each owner

@@ -26,7 +26,9 @@ class GpuReduceScatter : public SumOperator {
         packets(team, use(s, op), p, channel.buffers()) {}
   ~GpuReduceScatter() override { channel.drain(); }
 
-  static GpuPackets::Use use(GemmReduceScatter::Shape const& s, Op op) { return {op, s.max_m, s.n, s.dtype}; }
+  static GpuPackets::Use use(GemmReduceScatter::Shape const& s, Op op) {
+    return {op, s.max_m, s.n, result_of(s.dtype)};
+  }
   static Buffers::Extra extra(Team& team, GemmReduceScatter::Shape const& s, Plan const& p, Op op,
                               PartialSums::Way way) {
     Buffers::Extra need = GpuPackets::need(team, use(s, op), p);
@@ -69,9 +71,9 @@ class GpuReduceScatter : public SumOperator {
   void by_packets(int64_t m, Tensor const& x, Tensor const& weight, WeightLayout layout, Tensor const& out,
                   SumEpilogue const& epilogue, Stream stream) {
     Linear linear;
-    linear.weight = weight, linear.layout = layout, linear.out = packets.rows(m);
+    linear.weight = weight, linear.layout = layout, linear.out = packets.rows(m), linear.scales = epilogue.scales;
     int64_t const k = layout == WeightLayout::kOutIn ? weight.columns : weight.rows;
-    GemmLaunch gemm = packets.gemm(packets.tiles(m, shape.n, k, layout, false), x, linear);
+    GemmLaunch gemm = packets.gemm(packets.tiles(m, shape.n, k, layout, false, shape.dtype), x, linear);
     GpuRecording* const recording = partials.recording();
     if (recording) recording->reserve(gemm), recording->begin(channel, stream);
     Call const call = channel.enter(fmt::format("m={}", m), stream);
@@ -91,7 +93,7 @@ class GpuAllReduce final : public GpuReduceScatter {
   GpuAllReduce(Team& team, GemmAllReduce::Shape const& s, Plan const& p, PartialSums::Way way,
                std::shared_ptr<Buffers> shared)
       : GpuReduceScatter(team, s, p, Op::kGemmAllReduce, way, std::move(shared), team.size(),
-                         s.max_m * s.n * size_of(s.dtype)),
+                         s.max_m * s.n * size_of(result_of(s.dtype))),
         result_words(PartialSums::words(s.max_m, team.size(), p, way)),
         result_bytes(PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.size(), p, way)) {}
 
@@ -113,7 +115,8 @@ class GpuAllReduce final : public GpuReduceScatter {
                 WeightLayout layout, Tensor const& out, SumEpilogue const& epilogue, Stream stream) {
     int const rank = team.rank(), ranks = team.size();
     Gather gather{rank, arrival_words(m, shape.n, ranks, 8, {}), {}, call.digest};
-    gather.element_bytes = size_of(shape.dtype);
+    DType const result = result_of(shape.dtype);
+    gather.element_bytes = size_of(result);
     gather.row_bytes = gather.own_stride = shape.n * gather.element_bytes;
     for (int p = 0; p < ranks; ++p) {
       gather.buffers.base[p] = channel.data(call).at(p) + result_bytes;
@@ -121,12 +124,12 @@ class GpuAllReduce final : public GpuReduceScatter {
     }
     Shards const shards = gather.layout.shards;
     gather.own = gather.buffers.at(rank) + shards.begin(rank) * gather.row_bytes;
-    Tensor const all = matrix(gather.buffers.at(rank), shape.dtype, m, shape.n);
+    Tensor const all = matrix(gather.buffers.at(rank), result, m, shape.n);
     Tensor summed = all;
     summed.data = all.row(shards.begin(rank)), summed.rows = shards.size(rank);
 
     SumEpilogue at_owner, here;
-    at_owner.bias = epilogue.bias, at_owner.residual = epilogue.residual;
+    at_owner.bias = epilogue.bias, at_owner.residual = epilogue.residual, at_owner.scales = epilogue.scales;
     if (epilogue.residual) at_owner.residual.data = epilogue.residual.row(shards.begin(rank));
     here.norm_weight = epilogue.norm_weight, here.normed = epilogue.normed, here.norm_epsilon = epilogue.norm_epsilon;
     partials.run(channel, call, tiles, m, x, weight, layout, summed, at_owner, stream);
@@ -182,7 +185,7 @@ MemoryNeed gpu_gemm_rs_memory(Team& team, GemmReduceScatter::Shape const& shape,
 MemoryNeed gpu_gemm_ar_memory(Team& team, GemmAllReduce::Shape const& s, Plan const& plan) {
   if (team.gpu()->nccl()) return nccl_sums_memory(s, team.size(), true);
   return memory_of(team, s, plan, Op::kGemmAllReduce, way_of_all(team, plan), team.size(),
-                   s.max_m * s.n * size_of(s.dtype));
+                   s.max_m * s.n * size_of(result_of(s.dtype)));
 }
 
 }  // namespace flux
