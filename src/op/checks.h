@@ -56,8 +56,8 @@ inline void require_of_one_byte(DType dtype, WeightLayout layout, int64_t k) {
 inline void require_scales(Scales const& scales, DType dtype, int64_t m, int64_t n) {
   require(size_of(dtype) == 1 || (!scales.rows && !scales.columns),
           "scales are given with {}; only int8 and fp8 have any", name(dtype));
-  require_optional("the scales of rows", scales.rows, DType::kF32, 1, m);
-  require_optional("the scales of columns", scales.columns, DType::kF32, 1, n);
+  require_optional("the vector of row scales", scales.rows, DType::kF32, 1, m);
+  require_optional("the vector of column scales", scales.columns, DType::kF32, 1, n);
 }
 
 /// x [m, k_r] and weight [n, k_r] or [k_r, n] of GEMM+RS and GEMM+AR.
