@@ -105,7 +105,7 @@ class Search {
     return list;
   }
   double cycles_of(TileRow const& shape) const {
-    return cycles(shape, problem_.m, problem_.local_n(), problem_.depth(), problem_.layout, machine_);
+    return cycles(shape, problem_.m, problem_.local_n(), depth(problem_, machine_), problem_.layout, machine_);
   }
 
   void consider(Plan const& plan) {

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "flux/problem.h"
-#include "plan/choose_tile.h"
 
 namespace flux {
 
@@ -20,8 +19,6 @@ struct Problem {
   /// The per-rank GEMM; of ranks that differ, the largest.
   int64_t local_n() const { return gathers() ? (n + ranks - 1) / ranks : n; }
   int64_t local_k() const { return gathers() ? k : (k + ranks - 1) / ranks; }
-  /// local_k() as costs count it: plan/choose_tile.h.
-  int64_t depth() const { return depth_of(local_k(), dtype); }
   /// Bytes of a row that travels: gathered, or of partial sums.
   int64_t row_bytes() const { return gathers() ? k * size_of(dtype) : n * size_of(result_of(dtype)); }
   /// Bytes that a rank sends at least: all-reduce counts as reduce-scatter and all-gather.

@@ -29,8 +29,9 @@ TileRow shape_of(Plan const& plan, Problem const& p, TiledRows rows, Machine con
     bool const open = plan.block_m == 0;
     return {EngineKind::kHost, -1, open ? 256 : plan.block_m, open ? 512 : plan.block_n};
   }
-  if (plan.block_m == 0) return usual_shape(rows, p.local_n(), p.depth(), p.layout, p.gated, machine);
-  auto const named = named_shape(plan.block_m, plan.block_n, rows, p.local_n(), p.depth(), p.layout, p.gated, machine);
+  if (plan.block_m == 0) return usual_shape(rows, p.local_n(), depth(p, machine), p.layout, p.gated, machine);
+  auto const named =
+      named_shape(plan.block_m, plan.block_n, rows, p.local_n(), depth(p, machine), p.layout, p.gated, machine);
   if (named) return *named;
   std::string known;
   for (TileRow const& shape : tile_shapes(machine, p.layout, p.gated))
@@ -117,9 +118,9 @@ void resolve_gather(Resolved& r, Plan const& plan, Machine const& machine) {
 bool worth_staging(Resolved const& r, int64_t at_once, Machine const& machine) {
   Problem const& p = r.problem;
   auto cycles_of = [&](TiledRows chosen_for, int64_t rows, Machine const& on) {
-    TileRow const shape = usual_shape(chosen_for, p.n, p.depth(), p.layout, false, on);
-    return shape.engine != EngineKind::kHost ? cost(shape, rows, p.n, p.depth(), p.layout, chip_of(on))
-                                             : cycles(shape, rows, p.n, p.depth(), p.layout, on);
+    TileRow const shape = usual_shape(chosen_for, p.n, depth(p, on), p.layout, false, on);
+    return shape.engine != EngineKind::kHost ? cost(shape, rows, p.n, depth(p, on), p.layout, chip_of(on))
+                                             : cycles(shape, rows, p.n, depth(p, on), p.layout, on);
   };
   int64_t const piece = std::max<int64_t>(at_once, tile_rows_together(1));
   double const hidden =
@@ -225,8 +226,8 @@ Parts parts(Problem const& p, Machine const& any) {
     t.comm_us = std::min(t.comm_us, packets_us(p, shots, machine));
   double const fastest = std::max({link.store_gbps, link.load_gbps, link.block_gbps});
   t.least_comm_us = std::min(t.comm_us, shots * link.flag_us + at(bytes, fastest));
-  TileRow const shape = best_shape(p.m, p.local_n(), p.depth(), p.layout, p.gated, machine);
-  double const of_gemm = cycles(shape, p.m, p.local_n(), p.depth(), p.layout, machine) / machine.library_speed;
+  TileRow const shape = best_shape(p.m, p.local_n(), depth(p, machine), p.layout, p.gated, machine);
+  double const of_gemm = cycles(shape, p.m, p.local_n(), depth(p, machine), p.layout, machine) / machine.library_speed;
   double const rough = of_gemm / machine.clock_mhz;
   t.clock_mhz = clock_mhz(machine, busy(rough, t.comm_us));
   t.gemm_us = rough <= 0 ? 0 : machine.gemm_us + of_gemm / t.clock_mhz;
@@ -255,7 +256,7 @@ Resolved resolve(Problem const& problem, Plan const& plan, Machine const& any) {
     resolve_sums(r, plan, machine);
   double const clock = parts(problem, machine).clock_mhz;
   Machine const gemm_machine = beside_copies(r, machine);
-  int64_t const n = problem.local_n(), k = problem.depth();
+  int64_t const n = problem.local_n(), k = depth(problem, machine);
   r.tile_us = tile_cycles(r.shape, problem.m, n, k, problem.layout, gemm_machine) / clock;
   double const tiles_us = cycles(r.shape, problem.m, n, k, problem.layout, gemm_machine) / clock,
                least_us = r.fused ? weights_us(r, machine) : 0;

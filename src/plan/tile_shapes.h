@@ -14,6 +14,10 @@ Chip chip_of(Machine const& machine);
 
 /// The machine as operands of `dtype` find it, see chip_for().
 Machine machine_for(Machine const& machine, DType dtype);
+/// k of the per-rank GEMM as costs count it there: the host engine gains nothing by operands of one byte.
+inline int64_t depth(Problem const& problem, Machine const& machine) {
+  return machine.engine == EngineKind::kHost ? problem.local_k() : depth_of(problem.local_k(), problem.dtype);
+}
 
 std::vector<TileRow> tile_shapes(Machine const& machine, WeightLayout layout, bool gated);
 
