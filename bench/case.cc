@@ -10,7 +10,20 @@
 namespace flux::bench {
 namespace {
 
-constexpr uint64_t kX = 1, kWeight = 2, kBias = 3;  // seeds, added to the case's
+constexpr uint64_t kX = 1, kWeight = 2, kBias = 3, kRowScale = 4, kColumnScale = 5;  // seeds, added to the case's
+
+/// Numbers of a type whose ones are few: int8 as it is made of floats, up to its largest.
+double span_of(DType dtype) { return dtype == DType::kI8 ? 127 : 1; }
+
+/// fp32 numbers that bring sums of such back to what other types have.
+template <class Index>
+OwnedTensor scales(DType dtype, int64_t count, uint64_t seed, Index&& index) {
+  OwnedTensor t(DType::kF32, 1, count);
+  for (int64_t i = 0; i < count; ++i)
+    static_cast<float*>(t.view().data)[i] =
+        static_cast<float>((1.5 + 0.5 * Uniform{seed}.at(0, index(i))) / span_of(dtype));
+  return t;
+}
 
 // All ranks' inputs and outputs, before any of them is allocated.
 void check_memory(Problem const& p, int ranks) {
@@ -63,34 +76,41 @@ Case::Case(World& world, Problem const& problem, Plan const& plan, uint64_t seed
   int64_t const width = p.gated ? p.n / 2 : p.n;
   Part const rows = part_of_rows(p.m, rank, ranks);
   Part const columns = gathers ? part_of_columns(width, rank, ranks) : Part{0, p.n};
-  Part const depth = gathers ? Part{0, p.k} : part_of_columns(p.k, rank, ranks);
+  Part const depth = gathers ? Part{0, p.k} : part_of_columns(p.k, rank, ranks, k_unit(p.dtype));
   int64_t const n_r = columns.size * (p.gated ? 2 : 1);
 
   x_ = OwnedTensor(p.dtype, gathers ? rows.size : p.m, depth.size);
-  Uniform{seed + kX}.fill(x_, gathers ? rows.begin : 0, depth.begin);
+  double const span = span_of(p.dtype);
+  DType const result = result_of(p.dtype);
+  Uniform{seed + kX, span}.fill(x_, gathers ? rows.begin : 0, depth.begin);
   weight_ = OwnedTensor(p.dtype, out_in ? n_r : depth.size, out_in ? depth.size : n_r);
   for (int half = 0; half < (p.gated ? 2 : 1); ++half) {  // gate, then up
     Tensor part = weight_;
     part.data = out_in ? part.row(half * columns.size) : host::element(part.data, p.dtype, half * columns.size);
     (out_in ? part.rows : part.columns) = columns.size;
-    Uniform{seed + kWeight}.fill(part, columns.begin + half * width, depth.begin, !out_in);
+    Uniform{seed + kWeight, span}.fill(part, columns.begin + half * width, depth.begin, !out_in);
   }
+  auto const global = [&](int64_t j) { return columns.begin + (j < columns.size ? j : j - columns.size + width); };
   if (p.bias) {
-    bias_ = OwnedTensor(p.dtype, 1, n_r);
+    bias_ = OwnedTensor(result, 1, n_r);
     for (int64_t j = 0; j < n_r; ++j) {
-      int64_t const column = columns.begin + (j < columns.size ? j : j - columns.size + width);
-      double const value = Uniform{seed + kBias}.at(0, column);
-      host::narrow(&value, host::element(bias_.view().data, p.dtype, j), p.dtype, 1);
+      double const value = Uniform{seed + kBias}.at(0, global(j));
+      host::narrow(&value, host::element(bias_.view().data, result, j), result, 1);
     }
   }
-  there_ = {placed_.place(x_), placed_.place(weight_), {}, {}};
+  there_ = {placed_.place(x_), placed_.place(weight_), {}, {}, {}};
+  if (size_of(p.dtype) == 1) {
+    row_scales_ = scales(p.dtype, p.m, seed + kRowScale, [](int64_t i) { return i; });
+    column_scales_ = scales(p.dtype, n_r, seed + kColumnScale, global);
+    there_.scales = {placed_.place(row_scales_), placed_.place(column_scales_)};
+  }
   if (p.bias) there_.bias = placed_.place(bias_);
   int64_t const out_rows = p.op == Op::kGemmReduceScatter ? rows.size : p.m;
-  out_ = OwnedTensor(p.dtype, out_rows, columns.size);
+  out_ = OwnedTensor(result, out_rows, columns.size);
   there_.out = placed_.place(out_);
   all_rows_ = OwnedTensor(p.dtype, p.m, depth.size);
-  Uniform{seed + kX}.fill(all_rows_, 0, depth.begin);
-  gemm_out_ = OwnedTensor(p.dtype, p.m, columns.size);
+  Uniform{seed + kX, span}.fill(all_rows_, 0, depth.begin);
+  gemm_out_ = OwnedTensor(result, p.m, columns.size);
 
   for (int fused = 0; fused < 2; ++fused) {
     Plan one = plan;
@@ -99,8 +119,11 @@ Case::Case(World& world, Problem const& problem, Plan const& plan, uint64_t seed
     if (p.op == Op::kGemmReduceScatter) scatter_[fused] = std::make_unique<GemmReduceScatter>(world, sum_shape(), one);
     if (p.op == Op::kGemmAllReduce) reduce_[fused] = std::make_unique<GemmAllReduce>(world, sum_shape(), one);
   }
-  if (!world.on_gpu()) comm_ = std::make_unique<GatherAlone>(world, p.m, gathers ? p.k : p.n, p.dtype, Plan{});
+  if (!world.on_gpu()) comm_ = std::make_unique<GatherAlone>(world, p.m, gathers ? p.k : p.n, travels(), Plan{});
 }
+
+/// What rows that travel are of.
+DType Case::travels() const { return problem_.op == Op::kAllGatherGemm ? problem_.dtype : result_of(problem_.dtype); }
 
 AllGatherGemm::Shape Case::gather_shape() const {
   auto const& p = problem_;
@@ -120,16 +143,17 @@ Linear Case::linear(Tensor const& out) const {
   l.weight = weight_, l.out = out, l.layout = problem_.layout;
   if (problem_.bias) l.bias = bias_;
   l.activation = problem_.activation, l.gated = problem_.gated;
+  if (size_of(problem_.dtype) == 1) l.scales = {row_scales_, column_scales_};
   return l;
 }
 
 void Case::run(bool fused) {
   auto const& p = problem_;
-  auto const& [x, weight, bias, out] = there_;
+  auto const& [x, weight, bias, out, scales] = there_;
   SumEpilogue epilogue;
-  epilogue.bias = bias;
+  epilogue.bias = bias, epilogue.scales = scales;
   Linear layer = linear(out);
-  layer.weight = weight, layer.bias = bias;
+  layer.weight = weight, layer.bias = bias, layer.scales = scales;
   switch (p.op) {
     case Op::kAllGatherGemm: return gather_[fused]->run(p.m, x, std::span(&layer, 1), {}, placed_.stream());
     case Op::kGemmReduceScatter: return scatter_[fused]->run(p.m, x, weight, p.layout, out, epilogue, placed_.stream());
@@ -159,7 +183,7 @@ void Case::record(Timeline* timeline) {
 int64_t Case::sent_bytes() const {
   auto const& p = problem_;
   int64_t const columns = p.op == Op::kAllGatherGemm ? p.k : p.n;
-  int64_t const once = GatherAlone::sent_bytes(p.m, columns, p.dtype, world_.size());
+  int64_t const once = GatherAlone::sent_bytes(p.m, columns, travels(), world_.size());
   return p.op == Op::kGemmAllReduce ? 2 * once : once;
 }
 
@@ -203,12 +227,15 @@ double Case::error(int64_t most) {
     halves.set(linear(out_), 0);
     Matrix64 up;
     y = product(x, halves.weight, p.layout);
+    scale(y, rows, row_scales_, halves.scales.columns);
     if (p.bias) add_row(y, halves.bias);
-    if (p.gated) up = product(x, halves.up, p.layout);
+    if (p.gated) up = product(x, halves.up, p.layout), scale(up, rows, row_scales_, halves.up_scale);
     if (p.gated && p.bias) add_row(up, halves.up_bias);
     activate(y, p.activation, p.gated ? &up : nullptr);
   } else {
-    y = sum_over_ranks(world_, product(x, weight_, p.layout));
+    Matrix64 partial = product(x, weight_, p.layout);
+    scale(partial, rows, row_scales_, column_scales_);
+    y = sum_over_ranks(world_, partial);
     if (p.bias) add_row(y, bias_);
     if (p.op == Op::kGemmReduceScatter) owned = part_of_rows(p.m, world_.rank(), world_.size());
   }
@@ -216,7 +243,7 @@ double Case::error(int64_t most) {
   for (size_t i = 0; i < rows.size(); ++i) {
     if (rows[i] < owned.begin || rows[i] >= owned.begin + owned.size) continue;
     Matrix64 const want{1, y.columns, {y.row(i), y.row(i) + y.columns}};
-    deviation.add(matrix(out_.view().row(rows[i] - owned.begin), p.dtype, 1, y.columns), want);
+    deviation.add(matrix(out_.view().row(rows[i] - owned.begin), out_.view().dtype, 1, y.columns), want);
   }
   return relative_over_ranks(world_, deviation);
 }

@@ -56,16 +56,18 @@ class Case {
 
  private:
   Linear linear(Tensor const& out) const;
+  DType travels() const;
   AllGatherGemm::Shape gather_shape() const;
   GemmReduceScatter::Shape sum_shape() const;
 
   World& world_;
   Problem problem_;
   uint64_t seed_;
-  OwnedTensor x_, weight_, bias_, out_;
+  OwnedTensor x_, weight_, bias_, out_, row_scales_, column_scales_;  // scales: of int8 and fp8
   Placed placed_;
   struct {
     Tensor x, weight, bias, out;
+    Scales scales;
   } there_;                                   // the same, where the operators take them
   OwnedTensor all_rows_, gemm_out_;           // for the GEMM alone: the rows as if gathered
   std::unique_ptr<AllGatherGemm> gather_[2];  // unfused, fused

@@ -34,6 +34,14 @@ Matrix64 product(Matrix64 const& a, Tensor const& weight, WeightLayout layout) {
   return c;
 }
 
+void scale(Matrix64& a, std::vector<int64_t> const& rows, Tensor const& of_rows, Tensor const& of_columns) {
+  auto at = [](Tensor const& scales, int64_t i) {
+    return scales ? double{static_cast<float const*>(scales.data)[i]} : 1;
+  };
+  for (int64_t r = 0; r < a.rows; ++r)
+    for (int64_t j = 0; j < a.columns; ++j) a.row(r)[j] *= at(of_rows, rows[r]) * at(of_columns, j);
+}
+
 void add_row(Matrix64& a, Tensor const& row) {
   Matrix64 const b = widened(row);
   for (int64_t r = 0; r < a.rows; ++r)

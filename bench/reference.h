@@ -18,6 +18,8 @@ struct Matrix64 {
 Matrix64 widened(Tensor const& t);
 /// a · bᵀ (kOutIn) or a · b, the weight widened a block at a time.
 Matrix64 product(Matrix64 const& a, Tensor const& weight, WeightLayout layout);
+/// Multiplies a's row i, row rows[i] of all, by its scale, and each column by its own, where there are any.
+void scale(Matrix64& a, std::vector<int64_t> const& rows, Tensor const& of_rows, Tensor const& of_columns);
 /// Adds one row to every row.
 void add_row(Matrix64& a, Tensor const& row);
 /// a = act(a), times `up` where it is given.

@@ -12,6 +12,7 @@ namespace flux::bench {
 /// slots of their own once more, whatever the number of ranks. Sums that are rounded at each of `ranks` additions (Sum,
 /// Ring) have the rounding errors of all of them: √((ranks + 1) / 2) of one.
 inline double tolerance(DType dtype, Op op, Plan const& plan, int ranks) {
+  dtype = result_of(dtype);
   if (dtype == DType::kF64) return 1e-13;
   if (dtype == DType::kF32) return 1e-5;
   double const twice = dtype == DType::kBF16 ? 3e-3 : 3e-3 / 8;  // fp16 has three bits more

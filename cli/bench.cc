@@ -116,6 +116,8 @@ int bench_in(std::string const& world, BenchOptions const& o) {
     throw Error(ErrorKind::kInvalid, fmt::format("--suite {} has no --world {}; those are for operators on GPUs, as "
                                                  "--suite core",
                                                  o.suite, world));
+  if (!o.dtype.empty() && o.suite != "gemm")
+    throw Error(ErrorKind::kInvalid, "--dtype is for --suite gemm; other suites take their workloads'");
   if (on_gpus && world == "threads")
     throw Error(ErrorKind::kInvalid, fmt::format("--suite {} runs on GPUs: --world mirror or processes", o.suite));
   if (world == "processes" && !o.mirror.empty())
@@ -197,6 +199,9 @@ void add_bench(CLI::App& app, Action& action) {
   command->add_option("--workloads", o->workloads, "A workload file instead of the one that ships with FLUX");
   command->add_option("--only", o->only, "Only workloads whose name contains this");
   command->add_option("--tier", o->tier, "Suite gemm: this tier of the workload file instead of core and extended");
+  command->add_option(
+      "--dtype", o->dtype,
+      "Suite gemm: bf16, fp16, int8 or fp8 instead of the workloads' own; the latter two by FLUX alone");
   command->add_option("--cublaslt", o->cublaslt, "On GPUs: libcublasLt, where the loader does not find it");
   command
       ->add_option(

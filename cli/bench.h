@@ -12,7 +12,7 @@ namespace flux::cli {
 
 struct BenchOptions {
   Common common;
-  std::string suite = "host", workloads, out = "bench/results", resume, only, cublaslt, tier, mirror, variant;
+  std::string suite = "host", workloads, out = "bench/results", resume, only, cublaslt, tier, dtype, mirror, variant;
   int tp = 0;  // 0: not said
   int64_t least_m = 0, most_m = INT64_MAX;
   std::string timing;

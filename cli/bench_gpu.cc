@@ -32,6 +32,9 @@ int bench_gemms(BenchOptions const& o) {
   bench::GemmSuite suite;
   suite.workloads = o.workload_file().string(), suite.cublaslt = o.cublaslt, suite.rounds = o.common.samples;
   if (!o.tier.empty()) suite.tiers = {o.tier};
+  if (!o.dtype.empty()) suite.dtype = parse_dtype(o.dtype);
+  if (suite.dtype && size_of(*suite.dtype) > 2)
+    throw Error(ErrorKind::kInvalid, fmt::format("--dtype {}: GPUs multiply bf16, fp16, int8 and fp8", o.dtype));
   return run_suite(o, bench::gemm_suite(suite), bench::gpu_facts(), bench::gpu_bus_id(),
                    [](ResultRow const& row) { return bench::tolerance(parse_dtype(row.dtype)); });
 }

@@ -140,7 +140,8 @@ void add_plan(CLI::App& app, Action& action) {
   command->add_option("--n", o->problem.n, "Columns of the output, over all ranks");
   command->add_option("--k", o->problem.k, "Columns of the input, over all ranks");
   command->add_option("--tp", o->problem.ranks, "Ranks")->capture_default_str();
-  command->add_option("--dtype", o->dtype, "bf16 or fp16; fp32 and fp64 on the host engine")->capture_default_str();
+  command->add_option("--dtype", o->dtype, "bf16, fp16, int8 or fp8; fp32 and fp64 on the host engine")
+      ->capture_default_str();
   command->add_option("--weight", o->weight, "[out,in] or [in,out]")->capture_default_str();
   command->add_flag("--gated", o->gated, "n counts gate and up of a gated layer");
   std::string known;

@@ -41,8 +41,8 @@ std::optional<double> predict(ResultRow const& row, Machine const& machine, std:
     auto const op = ops.find(row.workload);
     if (op == ops.end()) return {};
     p.op = op->second;
-    TileRow const shape = best_shape(p.m, p.local_n(), p.local_k(), p.layout, p.gated, machine);
-    double const alone = cycles(shape, p.m, p.local_n(), p.local_k(), p.layout, machine);
+    TileRow const shape = best_shape(p.m, p.local_n(), depth(p, machine), p.layout, p.gated, machine);
+    double const alone = cycles(shape, p.m, p.local_n(), depth(p, machine), p.layout, machine);
     return machine.gemm_us + alone / clock_mhz(machine, busy(alone / machine.clock_mhz, 0));
   }
   if (row.op != "ag_gemm" && row.op != "gemm_rs" && row.op != "gemm_ar") return {};

@@ -17,9 +17,11 @@ struct RunOptions {
 // What only the host engine does of this problem and plan; empty: nothing.
 std::string of_host_alone(RunOptions const& o, bool dtype_given) {
   auto const& p = o.problem;
-  if (dtype_given && size_of(p.dtype) != 2) return fmt::format("GPUs multiply bf16 and fp16, not {}", name(p.dtype));
+  if (dtype_given && size_of(p.dtype) > 2)
+    return fmt::format("GPUs multiply bf16, fp16, int8 and fp8, not {}", name(p.dtype));
   int64_t const width = p.gated ? p.n / 2 : p.n;
-  if (width % 8 != 0 || p.k % 8 != 0) return "on GPUs n (gated: n / 2) and k are multiples of 8";
+  if (width % 8 != 0 || p.k % k_unit(p.dtype) != 0)
+    return "on GPUs n (gated: n / 2) and k are multiples of 8 (k of int8 and fp8: of 16)";
   return only_host(o.common.plan());
 }
 
@@ -86,7 +88,10 @@ void add_operator(CLI::App& run, Action& action, Op op, char const* about) {
   command->add_option("--n", o->problem.n, "Output columns of the whole weight")->required();
   command->add_option("--k", o->problem.k, "Depth, over all ranks")->required();
   CLI::Option const* dtype =
-      command->add_option("--dtype", o->dtype, "fp32, bf16, fp16 or fp64; on GPUs bf16 (the default there) or fp16")
+      command
+          ->add_option("--dtype", o->dtype,
+                       "fp32, bf16, fp16, fp64, int8 or fp8 (e4m3); on GPUs bf16 (the default there), fp16, int8 "
+                       "or, from compute capability 8.9 on, fp8")
           ->capture_default_str();
   command->add_option("--weight", o->layout, "Weight layout: [out,in] or [in,out]")->capture_default_str();
   command->add_flag("--bias", o->problem.bias, "Adds a bias");

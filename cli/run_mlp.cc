@@ -195,7 +195,11 @@ void add_run_mlp(CLI::App& run, Action& action) {
     action = [o] {
       if (o->in_out) o->choice.layout = WeightLayout::kInOut;
       if (!o->activation.empty()) o->choice.activation = parse_activation(o->activation);
-      if (!o->dtype.empty()) parse_dtype(o->dtype);
+      if (!o->dtype.empty() && size_of(parse_dtype(o->dtype)) == 1)
+        throw Error(ErrorKind::kInvalid,
+                    fmt::format("an MLP is computed in fp32, bf16, fp16 or fp64, not {}: checkpoints "
+                                "have no scales for it; `flux run ag_gemm` takes it",
+                                o->dtype));
       o->common.plan();
       require_writable(o->common.timeline_path);
       require_writable(o->output);

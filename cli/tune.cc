@@ -140,7 +140,10 @@ void add_tune(CLI::App& app, Action& action) {
   command->add_option("--n", o->problem.n, "Columns of the output, over all ranks")->required();
   command->add_option("--k", o->problem.k, "Columns of the input, over all ranks")->required();
   CLI::Option const* dtype =
-      command->add_option("--dtype", o->dtype, "fp32, bf16, fp16 or fp64; on GPUs bf16 (the default there) or fp16")
+      command
+          ->add_option("--dtype", o->dtype,
+                       "fp32, bf16, fp16, fp64, int8 or fp8; on GPUs bf16 (the default there), fp16, "
+                       "int8 or fp8")
           ->capture_default_str();
   command->add_option("--weight", o->weight, "[out,in] or [in,out]")->capture_default_str();
   command->add_option("--candidates", o->candidates, "How many plans are timed")

@@ -15,15 +15,15 @@ Shards shards_of(GemmProblem const& p) { return {p.m, p.tp, 1}; }
 }  // namespace
 
 GemmBuffers::GemmBuffers(GemmProblem const& p)
-    : x(p.m * p.rank_k() * 2),
-      weight(p.rank_n() * p.rank_k() * 2),
+    : x(p.m * p.rank_k() * size_of(p.dtype)),
+      weight(p.rank_n() * p.rank_k() * size_of(p.dtype)),
       bias(p.rank_n() * 2),
       out(p.m * p.columns() * 2),
       words(kWords * sizeof(Word)),
       counts(kWords * sizeof(Word)) {
   fill_random(x.data(), p.dtype, p.m * p.rank_k(), 1);
   fill_random(weight.data(), p.dtype, p.rank_n() * p.rank_k(), 2);
-  fill_random(bias.data(), p.dtype, p.rank_n(), 3);
+  fill_random(bias.data(), result_of(p.dtype), p.rank_n(), 3);
   std::vector<Word> const set(kWords, kGoal);
   must(cudaMemcpy(words.data(), set.data(), words.bytes(), cudaMemcpyHostToDevice));
   must(cudaMemset(counts.data(), 0, counts.bytes()));
@@ -39,7 +39,7 @@ GemmLaunch plain_launch(GemmProblem const& p, GemmBuffers const& buffers, TileRo
   l.c.base[0] = buffers.out.data(), l.c_stride = p.columns();
   if (p.epilogue == "bias_gelu") {
     l.activation = Activation::kGelu;
-    l.bias = matrix(buffers.bias.data(), p.dtype, 1, p.rank_n());
+    l.bias = matrix(buffers.bias.data(), result_of(p.dtype), 1, p.rank_n());
   }
   if (p.gated()) l.activation = Activation::kSilu, l.gated = true;
   l.order = arrange(Order::kNaive, Tiling::kAcross, shards_of(p), tile.tile_m, tile.tiles_n(p.rank_n()), band, 0);

@@ -97,7 +97,7 @@ void OverlapMethods::add_kernel_alone() {
   int64_t const at_once = rows_at_once(plan, what, p.m, p.tp, (subject_.gathers() ? p.k : p.n) * 2, gpu.across_pcie());
   bool const in_pieces = plan.fused && gpu.across_pcie();
   TiledRows const to_tile = rows_to_tile(p.m, at_once, in_pieces);
-  Tiles const tiles = choose_tiles(plan, to_tile, p.rank_n(), p.rank_k(), p.layout, p.gated(), gpu.chip());
+  Tiles const tiles = choose_tiles(plan, to_tile, p.rank_n(), p.rank_k(), p.layout, p.gated(), p.dtype, gpu.chip());
   alone_ = std::make_unique<GemmBuffers>(p);
   GemmLaunch const plain = plain_launch(p, *alone_, tiles.tile, tiles.band);
   GemmLaunch const open = open_launch(p, *alone_, tiles.tile, tiles.band);

@@ -26,8 +26,12 @@ GemmProblem problem_of(Workload const& w, std::string const& tier) {
 
 std::vector<GemmProblem> read_operators(std::string const& path, std::string const& tier, int ranks) {
   std::vector<GemmProblem> problems;
-  for (Workload const& w : read_workloads(path, tier))
+  for (Workload const& w : read_workloads(path, tier)) {
+    if (size_of(w.problem.dtype) != 2)
+      throw Error(ErrorKind::kInvalid, "workload " + w.name + " is of " + std::string(name(w.problem.dtype)) +
+                                           "; the suites of operators on GPUs take bf16 and fp16");
     if (w.tp == ranks) problems.push_back(problem_of(w, tier));
+  }
   return problems;
 }
 

@@ -1,7 +1,9 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 
 #include <cmath>
+#include <type_traits>
 
 #include "bench/gemm/cuda.h"
 #include "bench/gemm/reference.h"
@@ -14,10 +16,16 @@ __device__ uint32_t mixed(uint64_t x) {
   return static_cast<uint32_t>(x);
 }
 
+__device__ constexpr float span_of(int8_t) { return 127; }
+template <class T>
+__device__ constexpr float span_of(T) {
+  return 1;
+}
+
 template <class T>
 __global__ void fill(T* data, int64_t count, uint32_t seed, int64_t first) {
   for (int64_t i = blockIdx.x * int64_t{blockDim.x} + threadIdx.x; i < count; i += int64_t{gridDim.x} * blockDim.x)
-    data[i] = static_cast<T>(mixed((uint64_t{seed} << 40) + first + i) * 0x1p-31f - 1.f);
+    data[i] = static_cast<T>(span_of(T{}) * (mixed((uint64_t{seed} << 40) + first + i) * 0x1p-31f - 1.f));
 }
 
 struct Layout {
@@ -49,9 +57,9 @@ __global__ void add(Layout l, T const* x, T const* w, int rows, double* sums) {
 }
 
 // sums[0] += (out - ref)², sums[1] += ref².
-template <class T>
-__global__ void compare(Layout l, T const* x, T const* w, T const* bias, T const* rest, double const* others,
-                        T const* out, int rows, double* sums) {
+template <class T, class R>
+__global__ void compare(Layout l, T const* x, T const* w, R const* bias, R const* rest, double const* others,
+                        R const* out, int rows, double* sums) {
   int64_t const warp = (blockIdx.x * int64_t{blockDim.x} + threadIdx.x) / 32;
   int const lane = threadIdx.x % 32;
   if (warp >= rows * l.columns) return;
@@ -81,7 +89,12 @@ unsigned blocks_of(Layout const& l, int rows) {
 
 template <class F>
 auto with_type(DType dtype, F&& f) {
-  return dtype == DType::kBF16 ? f(static_cast<__nv_bfloat16*>(nullptr)) : f(static_cast<__half*>(nullptr));
+  switch (dtype) {
+    case DType::kI8: return f(static_cast<int8_t*>(nullptr));
+    case DType::kF8: return f(static_cast<__nv_fp8_e4m3*>(nullptr));
+    case DType::kF16: return f(static_cast<__half*>(nullptr));
+    default: return f(static_cast<__nv_bfloat16*>(nullptr));
+  }
 }
 
 }  // namespace
@@ -105,9 +118,10 @@ double error_of(GemmProblem const& p, void const* x, void const* weight, void co
   Buffer sums(16);
   must(cudaMemset(sums.data(), 0, 16));
   with_type(p.dtype, [&]<class T>(T*) {
+    using R = std::conditional_t<sizeof(T) == 1, __nv_bfloat16, T>;
     compare<<<blocks_of(l, rows), kThreads>>>(l, static_cast<T const*>(x), static_cast<T const*>(weight),
-                                              static_cast<T const*>(bias), static_cast<T const*>(rest), others,
-                                              static_cast<T const*>(out), rows, static_cast<double*>(sums.data()));
+                                              static_cast<R const*>(bias), static_cast<R const*>(rest), others,
+                                              static_cast<R const*>(out), rows, static_cast<double*>(sums.data()));
   });
   double host[2];
   must(cudaMemcpy(host, sums.data(), 16, cudaMemcpyDeviceToHost));

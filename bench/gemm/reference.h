@@ -4,7 +4,7 @@
 
 namespace flux::bench {
 
-/// Numbers uniform in (-1, 1): `count` of a seed's, from number `first` on.
+/// Numbers uniform in (-1, 1), of int8 in (-127, 127): `count` of a seed's, from number `first` on.
 void fill_random(void* data, DType dtype, int64_t count, uint32_t seed, int64_t first = 0);
 
 /// ‖out − ref‖ / ‖ref‖ over `rows` rows spread over out [m, columns]; NaN if out holds one there. `rest`, of the shape

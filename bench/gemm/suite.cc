@@ -35,7 +35,7 @@ ResultRow row_of(GemmProblem const& p, GpuMethod const& method, std::string name
                  std::string const& plan) {
   ResultRow row = row_of(p, method);
   row.op = "gemm", row.world = "single", row.link = "device", row.method = std::move(name);
-  row.gemm_us = best_us, row.gemm_by = "cublaslt";
+  row.gemm_us = best_us, row.gemm_by = size_of(p.dtype) == 1 ? "flux" : "cublaslt";
   if (!plan.empty()) row.plan = plan;
   row.error = error;
   return row;
@@ -45,8 +45,9 @@ void run_problem(GemmProblem const& p, CublasLt& cublas, GemmSuite const& option
                  std::vector<ResultRow>& rows) {
   GemmBuffers buffers(p);
   Buffer workspace(16 << 20), raw(p.m * p.rank_n() * 2);  // cuBLASLt and CUTLASS: no epilogue, all n columns
-  Chip const chip = chip_of_device(0);
-  Choice const choice = choose_tile({p.m}, p.rank_n(), p.rank_k(), p.layout, p.gated(), chip);
+  bool const library = size_of(p.dtype) > 1;
+  Chip const chip = chip_for(chip_of_device(0), p.dtype);
+  Choice const choice = choose_tile({p.m}, p.rank_n(), depth_of(p.rank_k(), p.dtype), p.layout, p.gated(), chip);
 
   std::vector<GpuMethod> methods;
   struct Label {
@@ -54,8 +55,9 @@ void run_problem(GemmProblem const& p, CublasLt& cublas, GemmSuite const& option
     bool raw;
   };
   std::vector<Label> labels;
-  for (auto& m : cublas.best(p, buffers.x.data(), buffers.weight.data(), raw.data(), 3, random))
-    labels.push_back({"cublaslt", m.name, true}), methods.push_back(std::move(m));
+  if (library)
+    for (auto& m : cublas.best(p, buffers.x.data(), buffers.weight.data(), raw.data(), 3, random))
+      labels.push_back({"cublaslt", m.name, true}), methods.push_back(std::move(m));
   std::vector<GpuMethod> stock =
       chip.engine == EngineKind::kSm80
           ? stock_mma_sync(p, buffers.x.data(), buffers.weight.data(), raw.data())
@@ -109,7 +111,9 @@ std::vector<Unit> gemm_suite(GemmSuite const& options) {
   };
   std::shared_ptr<Shared> const shared(new Shared{CublasLt(options.cublaslt), std::mt19937(7), options});
   std::vector<Unit> units;
-  for (GemmProblem const& p : read_problems(options.workloads, options.tiers, options.ranks, options.least_m)) {
+  for (GemmProblem p : read_problems(options.workloads, options.tiers, options.ranks, options.least_m)) {
+    if (options.dtype) p.dtype = *options.dtype;
+    if (size_of(p.dtype) == 1 && p.layout == WeightLayout::kInOut) continue;  // no engine takes it
     ResultRow problem = problem_row(p);
     problem.op = "gemm";
     double const gemm_us = 2e-6 * p.m * p.rank_n() * p.rank_k() / 700;

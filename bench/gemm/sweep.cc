@@ -42,7 +42,7 @@ int sweep(int argc, char** argv) {
     if (cublas) methods = cublas->best(p, buffers.x.data(), buffers.weight.data(), buffers.out.data(), 2, random);
     size_t const theirs = methods.size();
     double const estimate = 2e-6 * p.m * p.rank_n() * p.rank_k() / 700e6;
-    std::vector<TileRow> const tiles = tile_rows(chip_of_device(0), p.layout, p.gated());
+    std::vector<TileRow> const tiles = tile_rows(chip_for(chip_of_device(0), p.dtype), p.layout, p.gated());
     for (TileRow const& tile : tiles) {
       if (argc > 7 &&
           ("," + std::string(argv[7]) + ",").find("," + std::to_string(tile.row) + ",") == std::string::npos)

@@ -30,32 +30,44 @@ std::string_view name(Activation activation);  ///< `none`, `relu`, `gelu`, `gel
 Activation parse_activation(std::string_view text);
 
 /// The part of `total` that a rank owns: rank r of W has [begin, begin + size). Rows (unit 1) are divided as
-/// ⌊r·total/W⌋; n and k (unit 8) likewise in units of 8 elements.
+/// ⌊r·total/W⌋; n and k likewise in units of 8 elements, or as said: k_unit(dtype) for k.
 struct Part {
   int64_t begin, size;
 };
 Part part_of_rows(int64_t m, int rank, int ranks);
-Part part_of_columns(int64_t total, int rank, int ranks);
+Part part_of_columns(int64_t total, int rank, int ranks, int64_t unit = 8);
+
+/// What int8 and fp8 stand for: sums are multiplied by rows[i] · columns[j] before anything else is done with them. In
+/// fp32; either may be missing, which is 1. `rows` has the scales of all rows of the call, on every rank, also where
+/// the rows themselves are gathered: those that are worked out anew for each call are gathered before it.
+struct Scales {
+  Tensor rows;     ///< [1, m] or none
+  Tensor columns;  ///< [1, n_r], of this rank's columns, or none
+};
 
 /// One weight of a column-parallel layer. A gated layer multiplies act(gate) by up: `weight` is then the gate and `up`
 /// the other half; without `up` both lie in `weight`, gate first.
 struct Linear {
   Tensor weight;  ///< [n_r, k] (kOutIn) or [k, n_r] (kInOut)
-  Tensor out;     ///< [m, n_r]; gated with both in one weight: [m, n_r/2]
+  Tensor out;     ///< [m, n_r]; gated with both in one weight: [m, n_r/2]; of result_of(dtype), as the bias
   Tensor bias;    ///< [1, n_r] or none
   WeightLayout layout = WeightLayout::kOutIn;
   Activation activation = Activation::kNone;
   bool gated = false;
   Tensor up, up_bias;  ///< gated, where gate and up are separate: shapes of `weight` and `bias`
+  Scales scales;       ///< of int8 and fp8
+  Tensor up_scale;     ///< gated, where gate and up are separate: as scales.columns
 };
 
 /// What is done to the summed rows of GEMM+RS and GEMM+AR, once: y = sum + bias + residual, normed = RMSNorm(y)·gamma.
+/// All of result_of(dtype).
 struct SumEpilogue {
   Tensor bias;         ///< [1, n] or none
   Tensor residual;     ///< shape of `out`, or none
   Tensor norm_weight;  ///< gamma [1, n] or none
   Tensor normed;       ///< shape of `out`; given exactly if `norm_weight` is
   double norm_epsilon = 1e-5;
+  Scales scales;  ///< of int8 and fp8, of this rank's own partial sums, before they are added
 };
 
 }  // namespace flux

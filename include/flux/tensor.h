@@ -8,8 +8,10 @@
 
 namespace flux {
 
-/// Element types. `bf16` and `fp16` are multiplied with fp32 accumulation; `fp64` on the host engine alone.
-enum class DType : uint8_t { kF64, kF32, kF16, kBF16 };
+/// Element types. `bf16` and `fp16` are multiplied with fp32 accumulation; `fp32` and `fp64` on the host engine alone.
+/// `int8` with int32 and `fp8` (e4m3, no infinities) with fp32 accumulation: only x and weights are of these types,
+/// what they make is bf16 (result_of), see Scales.
+enum class DType : uint8_t { kF64, kF32, kF16, kBF16, kI8, kF8 };
 
 constexpr int64_t size_of(DType dtype) {
   switch (dtype) {
@@ -17,9 +19,17 @@ constexpr int64_t size_of(DType dtype) {
     case DType::kF32: return 4;
     case DType::kF16:
     case DType::kBF16: return 2;
+    case DType::kI8:
+    case DType::kF8: return 1;
   }
   return 0;
 }
+
+/// What x and weights of `dtype` are multiplied into: outputs, biases, residuals and partial sums are of this type.
+constexpr DType result_of(DType dtype) { return size_of(dtype) == 1 ? DType::kBF16 : dtype; }
+
+/// A rank's k is a multiple of so many elements: of one byte always, of two bytes on GPUs.
+constexpr int64_t k_unit(DType dtype) { return size_of(dtype) == 1 ? 16 : 8; }
 
 constexpr std::string_view name(DType dtype) {
   switch (dtype) {
@@ -27,6 +37,8 @@ constexpr std::string_view name(DType dtype) {
     case DType::kF32: return "fp32";
     case DType::kF16: return "fp16";
     case DType::kBF16: return "bf16";
+    case DType::kI8: return "int8";
+    case DType::kF8: return "fp8";
   }
   return "?";
 }

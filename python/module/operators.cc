@@ -108,7 +108,7 @@ void bind_sum(nb::module_& module, char const* name) {
                           r = read(residual, "the residual"), nw = read(norm_weight, "the norm's weight"),
                           y = operand(out, "the output", o.device, Access::kWrite, s),
                           n = operand(normed, "the normed output", o.device, Access::kWrite, s);
-            SumEpilogue const epilogue{b.tensor, r.tensor, nw.tensor, n.tensor, norm_epsilon};
+            SumEpilogue const epilogue{b.tensor, r.tensor, nw.tensor, n.tensor, norm_epsilon, {}};
             nb::gil_scoped_release const free;
             o.op.run(m, in.tensor, w.tensor, in_out ? WeightLayout::kInOut : WeightLayout::kOutIn, y.tensor, epilogue,
                      s);

@@ -40,6 +40,7 @@ __device__ inline float2 unpack(uint32_t both, cutlass::bfloat16_t) {
 __device__ inline float2 unpack(uint32_t both, cutlass::half_t) {
   return __half22float2(reinterpret_cast<__half2 const&>(both));
 }
+__device__ inline float2 load_pair(float const* at) { return __ldg(reinterpret_cast<float2 const*>(at)); }
 template <class T>
 __device__ float2 load_pair(T const* at) {
   return unpack(__ldg(reinterpret_cast<uint32_t const*>(at)), T{});
@@ -56,24 +57,32 @@ __device__ void bend_all(Curve const& curve, float* d) {
   for (int i = 0; i < kCount; ++i) d[i] = bend(d[i], curve);
 }
 
+/// Calls f(u, pair) for this thread's pairs of numbers `of_columns`, two of every 8 columns of one product, where they
+/// are columns of the weight. `column` as below.
+template <int kN, bool kGateable, class T, class F>
+__device__ void each_pair(T const* of_columns, bool gated, int column, int columns, int up, F&& f) {
+  gated = kGateable && gated;
+  int const mine = column + threadIdx.x % 4 * 2;
+  T const* const first = of_columns + mine;
+  T const* const second = gated ? first + up - kN / 2 : first;  // of the tile's second half
+  int const end = columns - mine;
+#pragma unroll
+  for (int u = 0; u < kN / 8; ++u) {
+    bool const half = u >= kN / 16;
+    if (8 * u - (half && gated ? kN / 2 : 0) >= end) continue;
+    f(u, load_pair((half ? second : first) + 8 * u));
+  }
+}
+
 /// Finishes `d`, the kN columns of one product. `column`: the output column of its first (gated: of its first
 /// gate column; the finished columns are then the first half).
 template <int kN, bool kGateable, class T>
 __device__ void finish(Epilogue const& e, float (&d)[kN / 2], int column, int columns, int up) {
   bool const gated = kGateable && e.gated;
-  int const mine = column + threadIdx.x % 4 * 2;
-  if (e.bias) {
-    T const* const first = static_cast<T const*>(e.bias) + mine;
-    T const* const second = gated ? first + up - kN / 2 : first;  // of the tile's second half
-    int const end = columns - mine;
-#pragma unroll
-    for (int u = 0; u < kN / 8; ++u) {
-      bool const half = u >= kN / 16;
-      if (8 * u - (half && gated ? kN / 2 : 0) >= end) continue;
-      float2 const bias = load_pair((half ? second : first) + 8 * u);
+  if (e.bias)
+    each_pair<kN, kGateable>(static_cast<T const*>(e.bias), gated, column, columns, up, [&](int u, float2 bias) {
       d[4 * u] += bias.x, d[4 * u + 1] += bias.y, d[4 * u + 2] += bias.x, d[4 * u + 3] += bias.y;
-    }
-  }
+    });
   constexpr int kFirst = kGateable ? kN / 4 : kN / 2;
   if (e.curved) bend_all<kFirst>(e.curve, d);
   if (e.curved && !gated) bend_all<kN / 2 - kFirst>(e.curve, d + kFirst);

@@ -33,6 +33,7 @@ struct Chip {
   int shared_bytes = 227 * 1024;  ///< that one block may have; a processor has 1 KiB more, and each block takes that
   double products = 1024;         ///< multiply-adds a cycle and processor by mma.sync, 16-bit operands
   double bytes = 18;              ///< a cycle and processor, from memory
+  bool fp8 = true;                ///< from compute capability 8.9 on
 };
 
 struct Choice {

@@ -117,6 +117,8 @@ std::string_view descr_of(DType dtype) {
     case DType::kF32: return "<f4";
     case DType::kF16: return "<f2";
     case DType::kBF16: return "<V2";
+    case DType::kI8: return "|i1";
+    case DType::kF8: return "|V1";
   }
   return "";
 }

@@ -52,7 +52,11 @@ Word const* find_word(std::string_view text) {
   return found == std::end(kWords) ? nullptr : found;
 }
 
-std::string_view word_of(DType dtype) { return std::ranges::find(kWords, std::optional(dtype), &Word::dtype)->word; }
+std::string_view word_of(DType dtype) {
+  if (dtype == DType::kI8) return "I8";  // written, not read: what they stand for is in scales elsewhere
+  if (dtype == DType::kF8) return "F8_E4M3";
+  return std::ranges::find(kWords, std::optional(dtype), &Word::dtype)->word;
+}
 
 StoredTensor check_entry(HeaderEntry const& entry, std::span<std::byte const> data, std::string_view name) {
   auto refuse = [&](std::string const& what) {

@@ -20,15 +20,28 @@ int current_device() {
   return device;
 }
 
+/// Those compiled for chips before 8.9 are empty.
+void require_fp8(void const* kernel) {
+  cudaFuncAttributes attributes;
+  check_cuda(cudaFuncGetAttributes(&attributes, kernel), "loading a GEMM");
+  require(
+      attributes.ptxVersion >= 89,
+      "this build has fp8 kernels for no chip like this one; it needs compute capability 8.9 or later, and 89, 90a or "
+      "later in FLUX_CUDA_ARCHITECTURES",
+      ErrorKind::kUnsupported);
+}
+
 /// The kernel of a tile; its shared memory is granted on every device it is asked for on.
 GemmKernel kernel_of(TileRow const& tile, DType dtype, WeightLayout layout) {
-  require(dtype == DType::kBF16 || dtype == DType::kF16,
-          "the GPU engines multiply bf16 and fp16, not " + std::string(name(dtype)));
+  require(size_of(dtype) <= 2, "the GPU engines multiply bf16, fp16, int8 and fp8, not " + std::string(name(dtype)));
+  require(size_of(dtype) == 2 || (tile.engine == EngineKind::kSm80 && layout == WeightLayout::kOutIn),
+          std::string(name(dtype)) + " is multiplied by the sm80 engine, weights [out,in]", ErrorKind::kUnsupported);
   GemmKernel const kernel = gemm_kernel(tile, dtype, layout);
-  static std::atomic<uint64_t> granted[2][kMostRows][4];
+  static std::atomic<uint64_t> granted[2][kMostRows][kPlaces];
   int const device = current_device();
   auto& devices = granted[tile.engine == EngineKind::kSm80][tile.row][place_of(dtype, layout)];
   if (!(devices.load() >> device & 1)) {
+    if (dtype == DType::kF8) require_fp8(kernel.function);
     check_cuda(cudaFuncSetAttribute(kernel.function, cudaFuncAttributeMaxDynamicSharedMemorySize, kernel.shared_bytes),
                "shared memory for a GEMM");
     devices.fetch_or(uint64_t{1} << device);
@@ -58,11 +71,14 @@ struct Attributes {
 
 void check(GemmLaunch const& l) {
   std::string const sizes = "n=" + std::to_string(l.n()) + ", k=" + std::to_string(l.k());
-  require(l.n() % 8 == 0 && l.k() % 8 == 0 && l.columns() % 8 == 0,
-          sizes + ": on a GPU a rank's n and k are multiples of 8 elements (gated: n of 16); the nearest are n=" +
-              std::to_string((l.n() + 8) / 16 * 16) + ", k=" + std::to_string((l.k() + 4) / 8 * 8),
+  int64_t const unit = k_unit(l.weight.dtype);
+  require(l.n() % 8 == 0 && l.k() % unit == 0 && l.columns() % 8 == 0,
+          sizes + ": on a GPU a rank's n is a multiple of 8 elements (gated: of 16) and its k of " +
+              std::to_string(unit) + "; the nearest are n=" + std::to_string((l.n() + 8) / 16 * 16) +
+              ", k=" + std::to_string((l.k() + unit / 2) / unit * unit),
           ErrorKind::kUnsupported);
-  require(l.a_stride % 8 == 0 && l.c_stride % 8 == 0 && l.weight.stride % 8 == 0 && aligned(l.weight.data),
+  require(l.a_stride % unit == 0 && l.c_stride % 8 == 0 && l.weight.stride % unit == 0 && aligned(l.weight.data) &&
+              aligned(l.scales.columns.data),
           "addresses and row pitches are multiples of 16 bytes on a GPU");
   Shards const slices = l.gate.slices();
   require(slices.total == l.k(), "the gate was made for another k than the weight's");
@@ -74,8 +90,8 @@ void check(GemmLaunch const& l) {
           "route=sum adds with bulk reductions, which store=vector has none of; take store=tensor or store=bulk, or "
           "another route",
           ErrorKind::kUnsupported);
-  require(!l.bias || (l.bias.dtype == l.weight.dtype && reinterpret_cast<uintptr_t>(l.bias.data) % 4 == 0),
-          "a bias has the operands' dtype and an address of a multiple of 4 bytes");
+  require(!l.bias || (l.bias.dtype == result_of(l.weight.dtype) && reinterpret_cast<uintptr_t>(l.bias.data) % 4 == 0),
+          "a bias has the results' dtype and an address of a multiple of 4 bytes");
 }
 
 int blocks_of(GemmLaunch const& l, GemmKernel const& kernel) {
@@ -118,7 +134,7 @@ Epilogue epilogue(GemmLaunch const& l) {
 }
 
 int resident_blocks(TileRow const& tile, DType dtype, WeightLayout layout) {
-  static std::atomic<int> known[2][kMostRows][4][kMostDevices];
+  static std::atomic<int> known[2][kMostRows][kPlaces][kMostDevices];
   GemmKernel const kernel = kernel_of(tile, dtype, layout);
   int const device = current_device();
   auto& cached = known[tile.engine == EngineKind::kSm80][tile.row][place_of(dtype, layout)][device];
@@ -159,7 +175,9 @@ void enqueue_gemm(GemmLaunch const& l, CUstream_st* stream) {
   require(blocks > 0, "processors=" + std::to_string(l.processors) + " leaves no room for a cluster of " +
                           std::to_string(l.tile.cluster));
   kernel.with_operands(l, [&](void* operands) {
-    Attributes attributes(kernel, l.tile, blocks, l.cooperative, l.rows_to_come, stream);
+    bool const beside_last =
+        l.rows_to_come && l.tile.engine == EngineKind::kSm90;  // the sm80 engine cannot wait for it
+    Attributes attributes(kernel, l.tile, blocks, l.cooperative, beside_last, stream);
     void* arguments[] = {operands, const_cast<Schedule*>(&l.order), const_cast<AnyGate*>(&l.gate),
                          const_cast<AnyRoute*>(&l.route)};
     check_cuda(cudaLaunchKernelExC(&attributes.launch, kernel.function, arguments), "launching a GEMM");

@@ -11,9 +11,10 @@ struct CUstream_st;
 
 namespace flux {
 
-/// What one launch multiplies: c = epilogue(a · weight). dtypes bf16 and fp16, accumulated in fp32. Every address and
-/// every row pitch is a multiple of 16 bytes. `order` counts tiles of tile_m x tile_n (gated: half as many columns);
-/// the tile's announcements() says how often the route's words are counted up for each band.
+/// What one launch multiplies: c = epilogue(a · weight). dtypes bf16 and fp16, accumulated in fp32; by the sm80 engine
+/// int8, in int32, and fp8, weights [n, k], both into bf16. Every address and every row pitch is a multiple of 16
+/// bytes. `order` counts tiles of tile_m x tile_n (gated: half as many columns); the tile's announcements() says how
+/// often the route's words are counted up for each band.
 struct GemmLaunch {
   TileRow tile;
   Symmetric<void const> a;  // by rank, rows of k elements; the gate says which and where
@@ -25,6 +26,7 @@ struct GemmLaunch {
   Tensor bias;  // [1, n] or none
   Activation activation = Activation::kNone;
   bool gated = false;
+  Scales scales;  // of one byte: of the schedule's rows, and of the n columns
   Schedule order;
   AnyGate gate;
   AnyRoute route;

@@ -18,8 +18,10 @@ struct GemmKernel {
   void (*with_operands)(GemmLaunch const& launch, std::function<void(void*)> const& use) = nullptr;
 };
 
-/// Which of an engine's four lists: bf16, bf16 [in, out], fp16, fp16 [in, out].
+/// Which of an engine's lists: bf16, bf16 [in, out], fp16, fp16 [in, out], and of the sm80 engine int8, fp8.
+inline constexpr int kPlaces = 6;
 constexpr int place_of(DType dtype, WeightLayout layout) {
+  if (size_of(dtype) == 1) return dtype == DType::kI8 ? 4 : 5;
   return (dtype == DType::kF16) * 2 + (layout == WeightLayout::kInOut);
 }
 

@@ -1,5 +1,7 @@
 #include <cuda_runtime.h>
 
+#include <cutlass/float8.h>
+
 #include <string>
 
 #include "engine/sm80/config.h"
@@ -13,8 +15,9 @@ void with_operands(GemmLaunch const& l, std::function<void(void*)> const& use) {
   require(l.route.kind != AnyRoute::Kind::kSum, "route=sum: the sm80 engine does not add at the owner; use route=push",
           ErrorKind::kUnsupported);
   Operands operands{};
-  operands.a = l.a, operands.a_stride = l.a_stride;
-  operands.b = l.weight.data, operands.b_stride = l.weight.stride;
+  int64_t const together = 2 / size_of(l.weight.dtype);  // in 16 bits
+  operands.a = l.a, operands.a_stride = l.a_stride / together;
+  operands.b = l.weight.data, operands.b_stride = l.weight.stride / together;
   operands.c = l.c, operands.c_stride = l.c_stride;
   for (int rank = 0; rank < kMaxRanks; ++rank)
     require(aligned(operands.a.at(rank)) && aligned(operands.c.at(rank)),
@@ -22,15 +25,24 @@ void with_operands(GemmLaunch const& l, std::function<void(void*)> const& use) {
   operands.k = l.k();
   operands.columns = static_cast<int>(l.columns());
   operands.up = static_cast<int>(l.columns());
+  operands.row_scales = static_cast<float const*>(l.scales.rows.data);
+  operands.column_scales = static_cast<float const*>(l.scales.columns.data);
   operands.epilogue = epilogue(l), operands.stamps = l.stamps;
   use(&operands);
+}
+
+void const* instance_of(int row, DType dtype, WeightLayout layout) {
+  static Instances const int8 = instances<Kernels, WeightLayout::kOutIn, int8_t>(),
+                         fp8 = instances<Kernels, WeightLayout::kOutIn, cutlass::float_e4m3_t>();
+  if (size_of(dtype) > 1) return instance<Kernels>(row, dtype, layout);
+  return (dtype == DType::kI8 ? int8 : fp8)[row];
 }
 
 }  // namespace
 
 GemmKernel gemm_kernel(int row, DType dtype, WeightLayout layout) {
   Config const& config = kTable[row];
-  return {instance<Kernels>(row, dtype, layout), config.threads(), config.shared_bytes(), config.blocks_of_processor(),
+  return {instance_of(row, dtype, layout), config.threads(), config.shared_bytes(), config.blocks_of_processor(),
           with_operands};
 }
 

@@ -2,6 +2,7 @@
 // Arguments are checked before anything starts; a message says what was given and what is allowed.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
 
 #include "flux/plan.h"
@@ -41,6 +42,24 @@ inline void require_optional(std::string_view what, Tensor const& t, DType dtype
   if (t) require_matrix(what, t, dtype, rows, columns);
 }
 
+/// int8 and fp8: a weight's k lies in its rows, in whole units of 16 bytes.
+inline void require_of_one_byte(DType dtype, WeightLayout layout, int64_t k) {
+  if (size_of(dtype) != 1) return;
+  require(layout == WeightLayout::kOutIn, "the weight is {}; of {} it is [out,in]: lay it out anew, once", name(layout),
+          name(dtype));
+  int64_t const unit = k_unit(dtype);
+  require(k % unit == 0, "k is {} on this rank; of {} it is a multiple of {}, the nearest is {}", k, name(dtype), unit,
+          std::max((k + unit / 2) / unit, int64_t{1}) * unit);
+}
+
+/// `m` rows of the call, `n` columns of the weight.
+inline void require_scales(Scales const& scales, DType dtype, int64_t m, int64_t n) {
+  require(size_of(dtype) == 1 || (!scales.rows && !scales.columns),
+          "scales are given with {}; only int8 and fp8 have any", name(dtype));
+  require_optional("the vector of row scales", scales.rows, DType::kF32, 1, m);
+  require_optional("the vector of column scales", scales.columns, DType::kF32, 1, n);
+}
+
 /// x [m, k_r] and weight [n, k_r] or [k_r, n] of GEMM+RS and GEMM+AR.
 inline void require_row_parallel(int64_t m, int64_t max_m, int64_t n, DType dtype, Tensor const& x,
                                  Tensor const& weight, WeightLayout layout) {
@@ -49,9 +68,10 @@ inline void require_row_parallel(int64_t m, int64_t max_m, int64_t n, DType dtyp
   int64_t const k = out_in ? weight.columns : weight.rows;
   require_matrix("the weight", weight, dtype, out_in ? n : k, out_in ? k : n);
   require_matrix("x", x, dtype, m, k);
+  require_of_one_byte(dtype, layout, k);
 }
 
-/// What the sums end in: `rows` rows of n.
+/// What the sums end in: `rows` rows of n, of the results' dtype.
 inline void require_summed(int64_t rows, int64_t n, DType dtype, Tensor const& out, SumEpilogue const& e) {
   require_matrix("the output", out, dtype, rows, n);
   require_optional("the bias", e.bias, dtype, 1, n);

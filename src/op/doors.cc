@@ -32,7 +32,7 @@ void check_gather_plan(AllGatherGemm::Shape const& shape, Plan const& plan) {
 
 void check_gather_call(GatherOperator const& o, int64_t m, Tensor const& x, std::span<Linear const> linears,
                        Tensor const& gathered) {
-  DType const dtype = o.shape.dtype;
+  DType const dtype = o.shape.dtype, result = result_of(dtype);
   require(m >= 0 && m <= o.shape.max_m, "m is {}; this operator was made for 0 to {} rows", m, o.shape.max_m);
   require_matrix("x", x, dtype, part_of_rows(m, o.team.rank(), o.team.size()).size, o.shape.k);
   require_optional("the gathered output", gathered, dtype, m, o.shape.k);
@@ -40,22 +40,29 @@ void check_gather_call(GatherOperator const& o, int64_t m, Tensor const& x, std:
     bool const out_in = l.layout == WeightLayout::kOutIn;
     int64_t const n = out_in ? l.weight.rows : l.weight.columns, k = o.shape.k;
     require_matrix("the weight", l.weight, dtype, out_in ? n : k, out_in ? k : n);
-    require_optional("the bias", l.bias, dtype, 1, n);
+    require_of_one_byte(dtype, l.layout, k);
+    require_optional("the bias", l.bias, result, 1, n);
     bool const halves = l.gated && !l.up;
     require(!halves || n % 2 == 0, "a gated weight has {} output columns; gate and up need an even number", n);
-    require_matrix("the output", l.out, dtype, m, halves ? n / 2 : n);
+    require_matrix("the output", l.out, result, m, halves ? n / 2 : n);
     require(l.gated || (!l.up && !l.up_bias), "a second weight is given, but the layer is not gated");
     require(!l.up_bias || l.up, "a second bias is given without a second weight");
     require(!l.up || !l.bias == !l.up_bias, "gate and up either both have a bias or neither");
     if (l.up) require_matrix("the second weight", l.up, dtype, out_in ? n : k, out_in ? k : n);
-    require_optional("the second bias", l.up_bias, dtype, 1, n);
+    require_optional("the second bias", l.up_bias, result, 1, n);
+    require_scales(l.scales, dtype, m, n);
+    require(!l.up_scale || l.up, "scales of a second weight are given without a second weight");
+    require(!l.up || !l.scales.columns == !l.up_scale, "gate and up either both have scales of columns or neither");
+    require_scales({{}, l.up_scale}, dtype, m, n);
   }
 }
 
 void check_sum_call(SumOperator const& o, int64_t rows, int64_t m, Tensor const& x, Tensor const& weight,
                     WeightLayout layout, Tensor const& out, SumEpilogue const& epilogue) {
-  require_row_parallel(m, o.shape.max_m, o.shape.n, o.shape.dtype, x, weight, layout);
-  require_summed(rows, o.shape.n, o.shape.dtype, out, epilogue);
+  DType const dtype = o.shape.dtype;
+  require_row_parallel(m, o.shape.max_m, o.shape.n, dtype, x, weight, layout);
+  require_summed(rows, o.shape.n, result_of(dtype), out, epilogue);
+  require_scales(epilogue.scales, dtype, m, o.shape.n);
 }
 
 /// Before anything is allocated. Collective.
@@ -169,7 +176,7 @@ int64_t GemmAllReduce::shared_bytes(Shape const& shape, int ranks, Plan const& p
   auto const way = PartialSums::way_of_all(plan);
   return Channel::bytes(2 * PartialSums::words(shape.max_m, ranks, plan, way),
                         PartialSums::data_bytes(shape.max_m, shape.n, shape.dtype, ranks, plan, way) +
-                            shape.max_m * shape.n * size_of(shape.dtype),
+                            shape.max_m * shape.n * size_of(result_of(shape.dtype)),
                         plan);
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "op/checks.h"
+
 namespace flux {
 
 ArrivalWords arrival_words(int64_t m, int64_t k, int ranks, int64_t unit, Plan const& plan) {
@@ -17,6 +19,11 @@ ArrivalWords arrival_words(int64_t m, int64_t k, int ranks, int64_t unit, Plan c
 int64_t most_arrival_words(int64_t max_m, int64_t k, int ranks, int64_t unit, Plan const& plan) {
   // A small m has few rows a shard, but no fewer communication tiles than one.
   return std::max(arrival_words(max_m, k, ranks, unit, plan).size(), arrival_words(1, k, ranks, unit, plan).size());
+}
+
+void require_k_on_gpu(AllGatherGemm::Shape const& shape) {
+  int64_t const unit = k_unit(shape.dtype);
+  require(shape.k % unit == 0, "k is {}; on GPUs it is a multiple of {}", shape.k, unit);
 }
 
 namespace {

@@ -2,6 +2,7 @@
 // The all-gather of AG+GEMM as a list of copies, for whoever performs them: threads on the host, copy engines on GPUs.
 #include <vector>
 
+#include "flux/op.h"
 #include "flux/plan.h"
 #include "tile/gate.h"
 #include "world/copy_engine.h"
@@ -11,6 +12,9 @@ namespace flux {
 /// How m rows of k elements come, and how many words that takes at most for up to `max_m` rows.
 ArrivalWords arrival_words(int64_t m, int64_t k, int ranks, int64_t unit, Plan const& plan);
 int64_t most_arrival_words(int64_t max_m, int64_t k, int ranks, int64_t unit, Plan const& plan);
+
+/// GPUs copy rows in units of 16 bytes.
+void require_k_on_gpu(AllGatherGemm::Shape const& shape);
 
 struct Gather {
   int rank = 0;

@@ -11,7 +11,8 @@ class HostAllReduce final : public HostReduceScatter {
   HostAllReduce(Team& team, GemmAllReduce::Shape const& s, Plan const& p, PartialSums::Way way,
                 std::shared_ptr<Buffers> shared)
       : HostReduceScatter(team, s, p, "gemm_ar", way, std::move(shared),
-                          PartialSums::words(s.max_m, team.size(), p, way), s.max_m * s.n * size_of(s.dtype)),
+                          PartialSums::words(s.max_m, team.size(), p, way),
+                          s.max_m * s.n * size_of(result_of(s.dtype))),
         result_words(PartialSums::words(s.max_m, team.size(), p, way)),
         result_bytes(PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.size(), p, way)) {}
 
@@ -34,10 +35,11 @@ void HostAllReduce::two_shot(Call const& call, int64_t m, Tensor const& out, Sum
   int const rank = team.rank(), ranks = team.size();
   BandWords const& bands = partials.bands();  // each of its sums has a word
   Shards const& shards = bands.shards;
-  int64_t const row_bytes = shape.n * size_of(shape.dtype);
+  DType const result_dtype = result_of(shape.dtype);
+  int64_t const row_bytes = shape.n * size_of(result_dtype);
   auto const words = channel.words(call);
   auto const data = channel.data(call);
-  auto result = [&](int at) { return matrix(data.at(at) + result_bytes, shape.dtype, m, shape.n); };
+  auto result = [&](int at) { return matrix(data.at(at) + result_bytes, result_dtype, m, shape.n); };
   auto word = [&](int at, int owner, int band) { return words.at(at) + result_words + bands.index(owner, band); };
 
   SumEpilogue at_owner;
@@ -88,7 +90,8 @@ std::unique_ptr<SumOperator> host_gemm_ar(Team& team, GemmAllReduce::Shape const
 MemoryNeed host_gemm_ar_memory(Team& team, GemmAllReduce::Shape const& s, Plan const& plan) {
   auto const way = PartialSums::way_of_all(plan);
   return PartialSums::memory(s.max_m, s.n, s.dtype, team.size(), plan, way,
-                             PartialSums::words(s.max_m, team.size(), plan, way), s.max_m * s.n * size_of(s.dtype));
+                             PartialSums::words(s.max_m, team.size(), plan, way),
+                             s.max_m * s.n * size_of(result_of(s.dtype)));
 }
 
 }  // namespace flux

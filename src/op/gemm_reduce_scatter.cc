@@ -22,7 +22,7 @@ void HostReduceScatter::run(int64_t m, Tensor const& x, Tensor const& weight, We
   Recording recording(timeline_, team.rank(), plan.workers, SpanKind::kSum);
   DrainAtEnd const drain(channel.copies());
   Call const call = channel.begin(fmt::format("m={}", m));
-  partials.multiply(channel, call, m, x, weight, layout, recording);
+  partials.multiply(channel, call, m, x, weight, layout, epilogue.scales, recording);
   add_up(call, m, out, epilogue, recording);
   channel.finish(call);
   recording.close();

@@ -44,7 +44,7 @@ int64_t PartialSums::words(int64_t max_m, int ranks, Plan const& plan, Way way) 
 }
 
 int64_t PartialSums::data_bytes(int64_t max_m, int64_t n, DType dtype, int ranks, Plan const& plan, Way way) {
-  int64_t const row = n * (plan.wide_slots && dtype != DType::kF64 ? 4 : size_of(dtype));
+  int64_t const row = n * size_of(slot_dtype(dtype, plan));
   int64_t const largest = Shards{max_m, ranks, 1}.largest();
   switch (way) {
     case Way::kPush:
@@ -58,8 +58,7 @@ int64_t PartialSums::data_bytes(int64_t max_m, int64_t n, DType dtype, int ranks
 
 MemoryNeed PartialSums::memory(int64_t max_m, int64_t n, DType dtype, int ranks, Plan const& plan, Way way,
                                int64_t more_words, int64_t more_bytes) {
-  int64_t const count = words(max_m, ranks, plan, way),
-                row = n * (plan.wide_slots && dtype != DType::kF64 ? 4 : size_of(dtype));
+  int64_t const count = words(max_m, ranks, plan, way), row = n * size_of(slot_dtype(dtype, plan));
   int64_t const own = (1 + ranks) * count * int64_t{sizeof(Word)} + (way == Way::kStage ? max_m * row : row);
   return memory_need(count + more_words, data_bytes(max_m, n, dtype, ranks, plan, way) + more_bytes, plan, {}, own);
 }
@@ -67,7 +66,7 @@ MemoryNeed PartialSums::memory(int64_t max_m, int64_t n, DType dtype, int ranks,
 PartialSums::PartialSums(Team& team, int64_t max_m, int64_t n, DType dtype, Plan const& plan, Way way)
     : team_(team),
       n_(n),
-      slot_dtype_(plan.wide_slots && dtype != DType::kF64 ? DType::kF32 : dtype),
+      slot_dtype_(slot_dtype(dtype, plan)),
       plan_(plan),
       way_(way),
       workers_(plan.workers),
@@ -136,7 +135,7 @@ std::vector<Transfer> copies(Departures const& d) {
 }
 
 void PartialSums::multiply(HostChannel& channel, Call const& call, int64_t m, Tensor const& x, Tensor const& weight,
-                           WeightLayout layout, Recording& recording) {
+                           WeightLayout layout, Scales const& scales, Recording& recording) {
   int const rank = team_.rank(), ranks = team_.size();
   bands_ = bands(m, ranks, plan_.block_m, way_, plan_);
   slot_rows_ = way_ == Way::kBroadcast ? m : bands_.shards.largest();
@@ -162,7 +161,7 @@ void PartialSums::multiply(HostChannel& channel, Call const& call, int64_t m, Te
 
   host::Launch launch;
   launch.a.base[rank] = static_cast<std::byte*>(x.data), launch.a_stride = x.stride;
-  launch.weight = weight, launch.layout = layout;
+  launch.weight = weight, launch.layout = layout, launch.scales = scales;
   launch.c = channel.data(call), launch.c_dtype = slot_dtype_, launch.c_stride = n_, launch.columns = n_;
   launch.block_m = plan_.block_m, launch.block_n = plan_.block_n;
   launch.inbox = channel.data(call).at(rank);

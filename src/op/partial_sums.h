@@ -28,11 +28,15 @@ class PartialSums {
   static MemoryNeed memory(int64_t max_m, int64_t n, DType dtype, int ranks, Plan const& plan, Way way,
                            int64_t more_words = 0, int64_t more_bytes = 0);
   static int64_t data_bytes(int64_t max_m, int64_t n, DType dtype, int ranks, Plan const& plan, Way way);
+  /// What partials of operands of `dtype` are stored as.
+  static DType slot_dtype(DType dtype, Plan const& plan) {
+    return plan.wide_slots && dtype != DType::kF64 ? DType::kF32 : result_of(dtype);
+  }
 
-  /// Multiplies x · weight and sends the tiles on their way. Returns when all of ours are stored; their words may
-  /// follow.
+  /// Multiplies x · weight, by their scales, and sends the tiles on their way. Returns when all of ours are stored;
+  /// their words may follow.
   void multiply(HostChannel& channel, Call const& call, int64_t m, Tensor const& x, Tensor const& weight,
-                WeightLayout layout, Recording& recording);
+                WeightLayout layout, Scales const& scales, Recording& recording);
 
   /// Calls take(worker, slots, band) for each band that is summed here, on the workers, as soon as its partials are
   /// here: `slots` in rank order, each [rows summed here, n]; band.row counts rows summed here, from 0.
@@ -41,7 +45,6 @@ class PartialSums {
 
   BandWords const& bands() const { return bands_; }  ///< of the call under way
   host::Workers& workers() { return workers_; }
-  DType slot_dtype() const { return slot_dtype_; }
 
  private:
   Tensor slot(HostChannel& channel, Call const& call, int source) const;

@@ -19,16 +19,17 @@ Trials::Trials(World& world, Problem const& p) : world_(world), problem_(p) {
   bool const gathers = p.gathers(), out_in = p.layout == WeightLayout::kOutIn;
   int64_t const rows = part_of_rows(p.m, rank, ranks).size, width = p.gated ? p.n / 2 : p.n;
   int64_t const n = gathers ? part_of_columns(width, rank, ranks).size : p.n,
-                k = gathers ? p.k : part_of_columns(p.k, rank, ranks).size, wide = n * (p.gated ? 2 : 1);
-  x_ = filled(gathers ? rows : p.m, k);
-  weight_ = out_in ? filled(wide, k) : filled(k, wide);
-  out_ = filled(p.op == Op::kGemmReduceScatter ? rows : p.m, n);
+                k = gathers ? p.k : part_of_columns(p.k, rank, ranks, k_unit(p.dtype)).size,
+                wide = n * (p.gated ? 2 : 1);
+  x_ = filled(gathers ? rows : p.m, k, p.dtype);
+  weight_ = out_in ? filled(wide, k, p.dtype) : filled(k, wide, p.dtype);
+  out_ = filled(p.op == Op::kGemmReduceScatter ? rows : p.m, n, result_of(p.dtype));
 }
 Trials::~Trials() = default;
 
-Tensor Trials::filled(int64_t rows, int64_t columns) {
+Tensor Trials::filled(int64_t rows, int64_t columns, DType dtype) {
   Gpu* const gpu = world_.team().gpu();
-  int64_t const bytes = std::max<int64_t>(rows * columns * size_of(problem_.dtype), 1);
+  int64_t const bytes = std::max<int64_t>(rows * columns * size_of(dtype), 1);
   auto const memory =
       gpu ? gpu->allocate(bytes)
           : std::shared_ptr<std::byte>(new std::byte[static_cast<size_t>(bytes)], std::default_delete<std::byte[]>());
@@ -45,7 +46,7 @@ Tensor Trials::filled(int64_t rows, int64_t columns) {
       std::copy_n(pattern.data(), count, memory.get() + at);
   }
   memory_.push_back(memory);
-  return matrix(memory.get(), problem_.dtype, rows, columns);
+  return matrix(memory.get(), dtype, rows, columns);
 }
 
 // One that is large enough for all plans so far; operators keep the one that they were made with.

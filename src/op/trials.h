@@ -26,7 +26,7 @@ class Trials {
 
  private:
   struct Operators;
-  Tensor filled(int64_t rows, int64_t columns);
+  Tensor filled(int64_t rows, int64_t columns, DType dtype);
   Workspace const* workspace(MemoryNeed const& need);
 
   World& world_;

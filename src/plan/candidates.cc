@@ -16,7 +16,7 @@ constexpr size_t kRefined = 4;  // how many of the best get their smaller knobs 
 class Search {
  public:
   Search(Problem const& problem, Machine const& machine, Effort effort)
-      : problem_(problem), machine_(machine), effort_(effort) {}
+      : problem_(problem), machine_(machine_for(machine, problem.dtype)), effort_(effort) {}
 
   Ranking run() {
     Plan apart;
@@ -105,7 +105,7 @@ class Search {
     return list;
   }
   double cycles_of(TileRow const& shape) const {
-    return cycles(shape, problem_.m, problem_.local_n(), problem_.local_k(), problem_.layout, machine_);
+    return cycles(shape, problem_.m, problem_.local_n(), depth(problem_, machine_), problem_.layout, machine_);
   }
 
   void consider(Plan const& plan) {
@@ -194,7 +194,7 @@ class Search {
   }
 
   Problem const& problem_;
-  Machine const& machine_;
+  Machine const machine_;
   Effort effort_;
   std::set<std::string> seen_;
   std::vector<Candidate> candidates_;

@@ -5,6 +5,15 @@
 
 namespace flux {
 
+Chip chip_for(Chip chip, DType dtype) {
+  if (size_of(dtype) > 1) return chip;
+  if (dtype == DType::kF8 && !chip.fp8)
+    throw Error(ErrorKind::kUnsupported,
+                "fp8 needs a GPU of compute capability 8.9 or later; on this one use int8, bf16 or fp16");
+  chip.engine = EngineKind::kSm80;
+  return chip;
+}
+
 std::vector<TileRow> tile_rows(Chip const& chip, WeightLayout layout, bool gated) {
   std::vector<TileRow> rows;
   if (chip.engine == EngineKind::kSm80) {

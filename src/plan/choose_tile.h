@@ -9,10 +9,16 @@
 
 namespace flux {
 
+/// What multiplies operands of `dtype`: those of one byte go by mma.sync on every chip, as 16 bits of k do of which
+/// each holds two elements. Throws Error{kUnsupported} for what the chip has no instruction for.
+Chip chip_for(Chip chip, DType dtype);
+/// k as costs count it, in operands of 16 bits.
+constexpr int64_t depth_of(int64_t k, DType dtype) { return size_of(dtype) == 1 ? (k + 1) / 2 : k; }
+
 /// Those of the GPU engine's table that serve such a weight on such a chip.
 std::vector<TileRow> tile_rows(Chip const& chip, WeightLayout layout, bool gated);
 
-/// Cycles that m x n x k take with a tile.
+/// Cycles that m x n x k, operands of 16 bits, take with a tile.
 double cost(TileRow const& tile, int64_t m, int64_t n, int64_t k, WeightLayout layout, Chip const& chip);
 
 /// The cheapest of the tiles of `tile_m` x `tile_n`, which several rows may have; 0 x 0: of all. Nothing where the

@@ -54,6 +54,7 @@ void each_field(M& machine, F&& f) {
   f("library_speed", machine.library_speed, kSpeed), f("memory_gbps", machine.memory_gbps, kRate);
   f.optional("l2_bytes", machine.l2_bytes, Range{0, 1e12});
   f.optional("shared_bytes", machine.shared_bytes, Range{48 << 10, 1 << 20});
+  f.optional("fp8", machine.fp8);
   f("gemm_us", machine.gemm_us, kMicroseconds), f("call_us", machine.call_us, kMicroseconds);
   f("beside", machine.beside, kPart), f("mirror", machine.mirror);
 }
@@ -68,9 +69,9 @@ struct Writer {
   void operator()(char const* key, Number value, Range) {
     object[key] = value;
   }
-  template <class Number>
-  void optional(char const* key, Number value, Range range) {
-    (*this)(key, value, range);
+  template <class... Value>
+  void optional(char const* key, Value... value) {
+    (*this)(key, value...);
   }
 };
 
@@ -103,10 +104,10 @@ class Reader {
                               range.least, range.most));
     number = static_cast<Number>(found);
   }
-  /// Files from before there was such a number keep the usual one.
-  template <class Number>
-  void optional(char const* key, Number& number, Range range) {
-    if (object_.contains(key)) (*this)(key, number, range);
+  /// Files from before there was such a field keep the usual value.
+  template <class T, class... Allowed>
+  void optional(char const* key, T& value, Allowed... allowed) {
+    if (object_.contains(key)) (*this)(key, value, allowed...);
   }
   nlohmann::json const& find(char const* key) {
     seen_.insert(key);

@@ -48,6 +48,7 @@ struct Machine {
   double memory_gbps = 0;    ///< read and write together
   double l2_bytes = 50e6;    ///< the cache that all processors share; a file need not say it
   int shared_bytes = 227 * 1024;  ///< that one block may have; a file need not say it
+  bool fp8 = true;                ///< whether it multiplies fp8; a file need not say it
   double gemm_us = 0;             ///< a GEMM beside its tiles: launch, first operands, last store
   double call_us = 0;             ///< a fused call beside copies, GEMM and sums
   double beside = 1;              ///< the rate of tiles while copies run, as a part of their rate alone

@@ -17,7 +17,8 @@ Method parse_method(std::string_view text) {
   throw Error(ErrorKind::kInvalid, fmt::format("method '{}' is unknown; allowed are flux, none, chunked", text));
 }
 
-double chunked_us(Problem const& p, Machine const& machine) {
+double chunked_us(Problem const& p, Machine const& any) {
+  Machine const machine = machine_for(any, p.dtype);
   if (p.op == Op::kGemmAllReduce) {  // its two halves; there is no ring that does both at once
     Problem half = p;
     half.op = Op::kGemmReduceScatter;
@@ -25,10 +26,10 @@ double chunked_us(Problem const& p, Machine const& machine) {
   }
   LinkRates const& link = machine.link;
   int64_t const rows = (p.m + p.ranks - 1) / p.ranks;
-  TileRow const shape = best_shape(rows, p.local_n(), p.local_k(), p.layout, p.gated, machine);
+  TileRow const shape = best_shape(rows, p.local_n(), depth(p, machine), p.layout, p.gated, machine);
   double const clock = parts(p, machine).clock_mhz, bytes = static_cast<double>(rows * p.row_bytes());
-  double const piece = machine.gemm_us +
-                       cycles(shape, rows, p.local_n(), p.local_k(), p.layout, machine) / machine.library_speed / clock;
+  double const piece = machine.gemm_us + cycles(shape, rows, p.local_n(), depth(p, machine), p.layout, machine) /
+                                             machine.library_speed / clock;
   // A step of the ring is a send and a receive of the collective library.
   double const step = link.collective_us / 2 + bytes / link.collective_gbps / 1e3;
   double const add = p.gathers() ? 0 : 3 * bytes / machine.memory_gbps / 1e3 + machine.gemm_us / 2;

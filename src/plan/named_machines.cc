@@ -41,10 +41,10 @@ constexpr LinkRates kPcie4{LinkKind::kPcie, 20, 20, 18, 18, 18, 20, 2.6, 3.4, 2.
 
 Machine gpu(char const* name, char const* source, EngineKind engine, int processors, double products, double clock,
             double sustained, double memory, LinkRates const& link) {
-  Machine m{name,   source, engine,    processors, products, clock, sustained, 1.0,
-            memory, 50e6,   227 << 10, 4.5,        10,       0.99,  false,     link};
-  if (engine == EngineKind::kSm80) m.l2_bytes = 40e6, m.shared_bytes = 163 << 10;  // an A100's
-  m.library_speed = engine == EngineKind::kSm90 ? 1.014 : 1.0;                     // docs/engines.md: ours is 0.986
+  Machine m{name, source,    engine, processors, products, clock, sustained, 1.0, memory,
+            50e6, 227 << 10, true,   4.5,        10,       0.99,  false,     link};
+  if (engine == EngineKind::kSm80) m.l2_bytes = 40e6, m.shared_bytes = 163 << 10, m.fp8 = false;  // an A100's
+  m.library_speed = engine == EngineKind::kSm90 ? 1.014 : 1.0;  // docs/engines.md: ours is 0.986
   return m;
 }
 
@@ -62,6 +62,7 @@ std::vector<Machine> make() {
   list[1].mirror = true;
   list[7].l2_bytes = 96e6, list[8].l2_bytes = 72e6;
   list[7].shared_bytes = list[8].shared_bytes = 99 << 10;
+  list[7].fp8 = list[8].fp8 = true;
   list[5].link.collective_gbps = 142;
   list[7].link.collective_gbps = 7.7;
   list[8].link.push_gbps = list[8].link.pull_gbps = list[8].link.store_gbps = list[8].link.load_gbps =

@@ -38,16 +38,22 @@ Op parse_op(std::string_view text) {
 }
 
 DType parse_dtype(std::string_view text) {
-  return parse<DType, 8>(text, "dtype",
-                         {{{"fp32", DType::kF32},
-                           {"bf16", DType::kBF16},
-                           {"fp16", DType::kF16},
-                           {"fp64", DType::kF64},
-                           {"float32", DType::kF32},
-                           {"bfloat16", DType::kBF16},
-                           {"float16", DType::kF16},
-                           {"float64", DType::kF64}}},
-                         4);
+  return parse<DType, 14>(text, "dtype",
+                          {{{"fp32", DType::kF32},
+                            {"bf16", DType::kBF16},
+                            {"fp16", DType::kF16},
+                            {"fp64", DType::kF64},
+                            {"int8", DType::kI8},
+                            {"fp8", DType::kF8},
+                            {"float32", DType::kF32},
+                            {"bfloat16", DType::kBF16},
+                            {"float16", DType::kF16},
+                            {"float64", DType::kF64},
+                            {"fp8_e4m3", DType::kF8},
+                            {"float8_e4m3", DType::kF8},
+                            {"float8_e4m3fn", DType::kF8},
+                            {"e4m3", DType::kF8}}},
+                          6);
 }
 
 std::string_view name(WeightLayout layout) { return layout == WeightLayout::kOutIn ? "[out,in]" : "[in,out]"; }
@@ -92,8 +98,8 @@ Part part_of_rows(int64_t m, int rank, int ranks) {
   Shards const s{m, ranks, 1};
   return {s.begin(rank), s.size(rank)};
 }
-Part part_of_columns(int64_t total, int rank, int ranks) {
-  Shards const s{total, ranks, 8};
+Part part_of_columns(int64_t total, int rank, int ranks, int64_t unit) {
+  Shards const s{total, ranks, unit};
   return {s.begin(rank), s.size(rank)};
 }
 

@@ -20,7 +20,7 @@ struct Problem {
   int64_t local_n() const { return gathers() ? (n + ranks - 1) / ranks : n; }
   int64_t local_k() const { return gathers() ? k : (k + ranks - 1) / ranks; }
   /// Bytes of a row that travels: gathered, or of partial sums.
-  int64_t row_bytes() const { return (gathers() ? k : n) * size_of(dtype); }
+  int64_t row_bytes() const { return gathers() ? k * size_of(dtype) : n * size_of(result_of(dtype)); }
   /// Bytes that a rank sends at least: all-reduce counts as reduce-scatter and all-gather.
   double sent_bytes() const {
     double const once = static_cast<double>(m) * static_cast<double>(row_bytes()) * (ranks - 1) / ranks;

@@ -29,9 +29,9 @@ TileRow shape_of(Plan const& plan, Problem const& p, TiledRows rows, Machine con
     bool const open = plan.block_m == 0;
     return {EngineKind::kHost, -1, open ? 256 : plan.block_m, open ? 512 : plan.block_n};
   }
-  if (plan.block_m == 0) return usual_shape(rows, p.local_n(), p.local_k(), p.layout, p.gated, machine);
+  if (plan.block_m == 0) return usual_shape(rows, p.local_n(), depth(p, machine), p.layout, p.gated, machine);
   auto const named =
-      named_shape(plan.block_m, plan.block_n, rows, p.local_n(), p.local_k(), p.layout, p.gated, machine);
+      named_shape(plan.block_m, plan.block_n, rows, p.local_n(), depth(p, machine), p.layout, p.gated, machine);
   if (named) return *named;
   std::string known;
   for (TileRow const& shape : tile_shapes(machine, p.layout, p.gated))
@@ -118,9 +118,9 @@ void resolve_gather(Resolved& r, Plan const& plan, Machine const& machine) {
 bool worth_staging(Resolved const& r, int64_t at_once, Machine const& machine) {
   Problem const& p = r.problem;
   auto cycles_of = [&](TiledRows chosen_for, int64_t rows, Machine const& on) {
-    TileRow const shape = usual_shape(chosen_for, p.n, p.local_k(), p.layout, false, on);
-    return shape.engine != EngineKind::kHost ? cost(shape, rows, p.n, p.local_k(), p.layout, chip_of(on))
-                                             : cycles(shape, rows, p.n, p.local_k(), p.layout, on);
+    TileRow const shape = usual_shape(chosen_for, p.n, depth(p, on), p.layout, false, on);
+    return shape.engine != EngineKind::kHost ? cost(shape, rows, p.n, depth(p, on), p.layout, chip_of(on))
+                                             : cycles(shape, rows, p.n, depth(p, on), p.layout, on);
   };
   int64_t const piece = std::max<int64_t>(at_once, tile_rows_together(1));
   double const hidden =
@@ -210,7 +210,8 @@ double packets_us(Problem const& p, PacketShots shots, Machine const& machine) {
          sent / machine.link.block_gbps / 1e3;
 }
 
-Parts parts(Problem const& p, Machine const& machine) {
+Parts parts(Problem const& p, Machine const& any) {
+  Machine const machine = machine_for(any, p.dtype);
   Parts t;
   LinkRates const& link = machine.link;
   double const bytes = p.sent_bytes(), copies = p.ranks - 1;
@@ -225,8 +226,8 @@ Parts parts(Problem const& p, Machine const& machine) {
     t.comm_us = std::min(t.comm_us, packets_us(p, shots, machine));
   double const fastest = std::max({link.store_gbps, link.load_gbps, link.block_gbps});
   t.least_comm_us = std::min(t.comm_us, shots * link.flag_us + at(bytes, fastest));
-  TileRow const shape = best_shape(p.m, p.local_n(), p.local_k(), p.layout, p.gated, machine);
-  double const of_gemm = cycles(shape, p.m, p.local_n(), p.local_k(), p.layout, machine) / machine.library_speed;
+  TileRow const shape = best_shape(p.m, p.local_n(), depth(p, machine), p.layout, p.gated, machine);
+  double const of_gemm = cycles(shape, p.m, p.local_n(), depth(p, machine), p.layout, machine) / machine.library_speed;
   double const rough = of_gemm / machine.clock_mhz;
   t.clock_mhz = clock_mhz(machine, busy(rough, t.comm_us));
   t.gemm_us = rough <= 0 ? 0 : machine.gemm_us + of_gemm / t.clock_mhz;
@@ -234,23 +235,28 @@ Parts parts(Problem const& p, Machine const& machine) {
   return t;
 }
 
-Resolved resolve(Problem const& problem, Plan const& plan, Machine const& machine) {
+Resolved resolve(Problem const& problem, Plan const& plan, Machine const& any) {
   require_plannable(problem);
+  Machine const machine = machine_for(any, problem.dtype);
   parse_plan(to_string(plan));  // a plan must be one that a line can say
   Resolved r;
   r.problem = problem, r.plan = plan, r.fused = plan.fused && problem.ranks > 1;
   r.processors = machine.processors;
   r.band = plan.band > 0 ? plan.band : machine.engine == EngineKind::kHost ? 4 : 8;
   refuse_if(plan.wide_slots && machine.engine != EngineKind::kHost, "slots=fp32 is not there on GPUs; use slots=dtype");
-  refuse_if(machine.engine != EngineKind::kHost && size_of(problem.dtype) != 2,
-            "{} is for the host engine; GPU engines multiply bf16 and fp16", name(problem.dtype));
+  refuse_if(machine.engine != EngineKind::kHost && size_of(problem.dtype) > 2,
+            "{} is for the host engine; GPU engines multiply bf16, fp16, int8 and fp8", name(problem.dtype));
+  bool const one_byte = size_of(problem.dtype) == 1;
+  refuse_if(one_byte && problem.layout == WeightLayout::kInOut, "weights of {} are [out,in]", name(problem.dtype));
+  refuse_if(one_byte && problem.k % k_unit(problem.dtype) != 0, "k is {}; of {} a rank's k is a multiple of {}",
+            problem.k, name(problem.dtype), k_unit(problem.dtype));
   if (problem.gathers())
     resolve_gather(r, plan, machine);
   else
     resolve_sums(r, plan, machine);
   double const clock = parts(problem, machine).clock_mhz;
   Machine const gemm_machine = beside_copies(r, machine);
-  int64_t const n = problem.local_n(), k = problem.local_k();
+  int64_t const n = problem.local_n(), k = depth(problem, machine);
   r.tile_us = tile_cycles(r.shape, problem.m, n, k, problem.layout, gemm_machine) / clock;
   double const tiles_us = cycles(r.shape, problem.m, n, k, problem.layout, gemm_machine) / clock,
                least_us = r.fused ? weights_us(r, machine) : 0;

@@ -12,10 +12,13 @@ namespace flux {
 class Simulator {
  public:
   Simulator(Problem const& problem, Plan const& plan, Machine const& machine, bool draw)
-      : machine_(machine), draw_(draw), ports_(problem.ranks), ranks_(static_cast<size_t>(problem.ranks)) {
+      : machine_(machine_for(machine, problem.dtype)),
+        draw_(draw),
+        ports_(problem.ranks),
+        ranks_(static_cast<size_t>(problem.ranks)) {
     out_.resolved = resolve(problem, plan, machine);
     out_.parts = parts(problem, machine);
-    element_ = static_cast<double>(size_of(problem.dtype));
+    element_ = static_cast<double>(size_of(result_of(problem.dtype)));
     prepare();
   }
   Simulation run();
@@ -72,7 +75,7 @@ class Simulator {
   static constexpr double kBefore = 0.6;  // of Machine::gemm_us passes before the first tile, the rest after the last
   static constexpr double kSumReaches = 0.7;  // of the memory's rate
 
-  Machine const& machine_;
+  Machine const machine_;
   bool draw_;
   Ports ports_;
   std::vector<SimulatedRank> ranks_;

@@ -38,7 +38,16 @@ double host_cost(TileRow const& s, int64_t m, int64_t n, int64_t k, Machine cons
 
 Chip chip_of(Machine const& machine) {
   return {machine.engine, machine.processors, machine.shared_bytes, machine.products,
-          memory_bytes(machine) / machine.processors};
+          memory_bytes(machine) / machine.processors, machine.fp8};
+}
+
+Machine machine_for(Machine const& machine, DType dtype) {
+  if (machine.engine == EngineKind::kHost || size_of(dtype) > 1) return machine;
+  Machine m = machine;
+  m.engine = chip_for(chip_of(machine), dtype).engine;
+  // By mma.sync a chip that has WGMMA reaches half of its rate; libraries do not use it there.
+  if (m.engine != machine.engine) m.products /= 2, m.library_speed *= 2;
+  return m;
 }
 
 std::vector<TileRow> tile_shapes(Machine const& machine, WeightLayout layout, bool gated) {

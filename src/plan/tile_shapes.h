@@ -12,6 +12,13 @@ namespace flux {
 /// As operators choose by it.
 Chip chip_of(Machine const& machine);
 
+/// The machine as operands of `dtype` find it, see chip_for().
+Machine machine_for(Machine const& machine, DType dtype);
+/// k of the per-rank GEMM as costs count it there: the host engine gains nothing by operands of one byte.
+inline int64_t depth(Problem const& problem, Machine const& machine) {
+  return machine.engine == EngineKind::kHost ? problem.local_k() : depth_of(problem.local_k(), problem.dtype);
+}
+
 std::vector<TileRow> tile_shapes(Machine const& machine, WeightLayout layout, bool gated);
 
 /// Workers that take tiles at the same time.

@@ -43,6 +43,24 @@ TEST(Plan, EveryNamedMachineAndAFile) {
   EXPECT_NE(done.text.find("truncated"), std::string::npos) << done.text;
 }
 
+// An A100 multiplies int8 twice as fast as bf16, and gathers half the bytes; partial sums stay bf16.
+TEST(Plan, OperandsOfOneByteTakeHalf) {
+  auto of = [](std::string const& op, std::string const& dtype, std::string const& machine) {
+    return flux("plan " + op + " --m 8192 --n 49152 --k 12288 --json --machine " + machine + " --dtype " + dtype)
+        .json();
+  };
+  auto ratio = [](nlohmann::json const& a, nlohmann::json const& b, char const* field) {
+    return a[field].get<double>() / b[field].get<double>();
+  };
+  auto const int8 = of("ag_gemm", "int8", "a100-pcie"), bf16 = of("ag_gemm", "bf16", "a100-pcie");
+  EXPECT_NEAR(ratio(int8, bf16, "gemm_us"), 0.5, 0.02);
+  EXPECT_NEAR(ratio(int8, bf16, "comm_us"), 0.5, 0.02);
+  EXPECT_LT(ratio(int8, bf16, "total_us"), 0.55);
+  EXPECT_NEAR(ratio(of("gemm_rs", "int8", "a100-pcie"), of("gemm_rs", "bf16", "a100-pcie"), "comm_us"), 1, 1e-9);
+  EXPECT_NEAR(ratio(of("ag_gemm", "fp8", "l20"), of("ag_gemm", "int8", "l20"), "total_us"), 1, 1e-9);
+  EXPECT_EQ(of("ag_gemm", "int8", "h200")["plan"].get<std::string>().find("tile=128x512"), std::string::npos);
+}
+
 TEST(Plan, DrawsTheSimulatedCall) {
   TemporaryFolder folder;
   Outcome const done = flux("plan gemm_rs --m 512 --n 4096 --k 4096 --tp 4 --timeline " + (folder / "t.json").string());
@@ -58,6 +76,9 @@ TEST(Plan, BadInputGetsOneSentenceAndCodeTwo) {
                                         {"plan ag_gemm --m 8 --n 8 --k 8 --tp 17", "tp is 17"},
                                         {"plan ag_gemm --m 8 --n 8 --k 8 --machine tpu", "h800"},
                                         {"plan ag_gemm --m 8 --n 8 --k 8 --dtype fp32", "nothing serves"},
+                                        {"plan ag_gemm --m 8 --n 8 --k 16 --dtype fp8 --machine a100-sxm", "8.9"},
+                                        {"plan ag_gemm --m 8 --n 8 --k 16 --dtype int8 --weight [in,out]", "[out,in]"},
+                                        {"plan gemm_rs --m 8 --n 8 --k 24 --dtype int8", "multiple of 16"},
                                         {"plan gemm_rs --m 8 --n 8 --k 8 --gated", "--gated is for ag_gemm"},
                                         {"plan --check nowhere.json", "nowhere.json"}}) {
     Outcome const done = flux(arguments);

@@ -44,6 +44,24 @@ TEST(Run, EveryDtypeLayoutAndEpilogue) {
     }
 }
 
+TEST(Run, OperandsOfOneByteWithTheirScales) {
+  for (std::string dtype : {"int8", "fp8"}) {
+    for (std::string op : {"ag_gemm --gated --activation silu", "gemm_rs", "gemm_ar"}) {
+      auto const done =
+          on_host("run " + op + " --m 33 --n 64 --k 96 --ranks 3 --samples 1 --bias --json --dtype " + dtype);
+      ASSERT_EQ(done.code, 0) << done.text;
+      EXPECT_TRUE(done.json()["right"]) << done.text;
+      EXPECT_GT(done.json()["error"].get<double>(), 1e-5) << "rounded to bf16";
+    }
+    for (auto const& [rest, says] :
+         {std::pair{" --k 24", "multiple of 16"}, {" --k 64 --weight [in,out]", "[out,in]"}}) {
+      auto const done = on_host("run ag_gemm --m 33 --n 64 --ranks 2 --samples 0 --dtype " + dtype + rest);
+      EXPECT_EQ(done.code, 2) << done.text;
+      EXPECT_NE(done.text.find(says), std::string::npos) << done.text;
+    }
+  }
+}
+
 TEST(Run, EmptyAndTinyProblems) {
   EXPECT_EQ(on_host("run ag_gemm --m 0 --n 8 --k 8 --ranks 4 --samples 1").code, 0);
   EXPECT_EQ(on_host("run gemm_rs --m 1 --n 1 --k 1 --ranks 5 --samples 1").code, 0);

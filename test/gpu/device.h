@@ -9,6 +9,7 @@
 #include <random>
 #include <vector>
 
+#include "engine/host/element.h"
 #include "engine/sm80/config.h"
 #include "engine/sm90/config.h"
 #include "flux/tensor.h"
@@ -81,7 +82,7 @@ class DeviceBytes {
 
 using Reference = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-/// A contiguous bf16 or fp16 matrix on the device and what it holds, as floats, on the host.
+/// A contiguous matrix on the device and what it holds, as floats, on the host.
 struct DeviceMatrix {
   DType dtype;
   int64_t rows, columns;
@@ -89,23 +90,25 @@ struct DeviceMatrix {
   std::vector<float> host;
 
   DeviceMatrix(DType dtype, int64_t rows, int64_t columns)
-      : dtype(dtype), rows(rows), columns(columns), bytes(rows * columns * 2), host(rows * columns) {}
+      : dtype(dtype), rows(rows), columns(columns), bytes(rows * columns * size_of(dtype)), host(rows * columns) {}
 
   void upload() {
-    std::vector<uint16_t> raw(host.size());
-    for (size_t i = 0; i < host.size(); ++i) raw[i] = narrow(host[i], dtype), host[i] = widen(raw[i], dtype);
-    if (!raw.empty()) must(cudaMemcpy(bytes.as<void>(), raw.data(), raw.size() * 2, cudaMemcpyHostToDevice));
+    std::vector<std::byte> raw(bytes.bytes());
+    host::narrow(host.data(), raw.data(), dtype, rows * columns);
+    host::widen(raw.data(), dtype, host.data(), rows * columns);
+    if (!raw.empty()) must(cudaMemcpy(bytes.as<void>(), raw.data(), raw.size(), cudaMemcpyHostToDevice));
   }
   void download() {
-    std::vector<uint16_t> raw(host.size());
-    if (!raw.empty()) must(cudaMemcpy(raw.data(), bytes.as<void>(), raw.size() * 2, cudaMemcpyDeviceToHost));
-    for (size_t i = 0; i < host.size(); ++i) host[i] = widen(raw[i], dtype);
+    std::vector<std::byte> raw(bytes.bytes());
+    if (!raw.empty()) must(cudaMemcpy(raw.data(), bytes.as<void>(), raw.size(), cudaMemcpyDeviceToHost));
+    host::widen(raw.data(), dtype, host.data(), rows * columns);
   }
-  /// Small whole numbers, whose sums are exact in any order, or numbers in (-1, 1).
+  /// Small whole numbers, whose sums are exact in any order, or numbers in (-1, 1), of int8 in (-127, 127).
   void fill(std::mt19937& random, bool whole) {
+    float const span = dtype == DType::kI8 ? 127 : 1;
     for (float& x : host)
       x = whole ? static_cast<float>(static_cast<int>(random() % 3) - 1)
-                : static_cast<float>(random() % 65536) / 32768.f - 1.f;
+                : span * (static_cast<float>(random() % 65536) / 32768.f - 1.f);
     upload();
   }
   Reference values() const {

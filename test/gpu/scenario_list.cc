@@ -7,10 +7,15 @@ namespace flux::test {
 
 constexpr int kMostRanks = 8;  // on one GPU
 
+/// int8 and fp8 by the sm80 engine everywhere.
+static bool by_mma(Scenario const& s, EngineKind engine) {
+  return engine == EngineKind::kSm80 || size_of(s.dtype) == 1;
+}
+
 bool on_gpu(Scenario const& s, EngineKind engine) {
   bool const round = s.ordered && s.plan.route == RouteKind::kRing;  // relayed sums round to 16 bits at every rank
   bool const pulled = s.plan.path == Path::kRing && s.plan.transport != Transport::kPush;
-  bool const adds = s.plan.route == RouteKind::kSum && engine == EngineKind::kSm80;
+  bool const adds = s.plan.route == RouteKind::kSum && by_mma(s, engine);
   return s.ranks <= kMostRanks && !round && !pulled && !adds && !s.plan.wide_slots;
 }
 
@@ -20,10 +25,10 @@ Scenario for_gpu(Scenario s, int number, EngineKind engine) {
                                   "tile=auto", "tile=256x136", "tile=128x512", "tile=256x224"};
   static constexpr Tiles kSm80 = {"tile=auto",   "tile=64x64",  "tile=256x128", "tile=64x128",
                                   "tile=128x64", "tile=64x256", "tile=128x128", "tile=256x64"};
-  Tiles const& tiles = engine == EngineKind::kSm80 ? kSm80 : kSm90;
+  Tiles const& tiles = by_mma(s, engine) ? kSm80 : kSm90;
   if (s.dtype == DType::kF32 || s.dtype == DType::kF64) s.dtype = number % 3 == 2 ? DType::kF16 : DType::kBF16;
   if (s.ordered) s.dtype = DType::kBF16;  // beyond fp16
-  s.n = (s.n + 15) / 16 * 16, s.k = (s.k + 7) / 8 * 8;
+  s.n = (s.n + 15) / 16 * 16, s.k = (s.k + k_unit(s.dtype) - 1) / k_unit(s.dtype) * k_unit(s.dtype);
   if (number % 3 == 1 && s.plan.copy_blocks == kChosenCopies) s.plan.copy_blocks = 1;
   s.plan = parse_plan(s.gated ? "tile=auto" : tiles[number % tiles.size()], s.plan);
   return s;

@@ -175,6 +175,62 @@ TEST(Arguments, OfGemmAllReduce) {
       });
 }
 
+// int8 and fp8: what they have beside other types, and what they are not taken in.
+TEST(Arguments, OfOneByte) {
+  for (DType dtype : {DType::kI8, DType::kF8}) {
+    struct A {
+      OwnedTensor x, w, out, row_scales, column_scales;
+      Linear linear;
+      A(DType dtype, int rank, int64_t k)
+          : x(dtype, part_of_rows(kM, rank, kRanks).size, k),
+            w(dtype, kN, k),
+            out(DType::kBF16, kM, kN),
+            row_scales(DType::kF32, 1, kM),
+            column_scales(DType::kF32, 1, kN) {
+        linear.weight = w, linear.out = out, linear.scales = {row_scales, column_scales};
+      }
+    };
+    std::string const word(name(dtype));
+    std::vector<Mistake<A>> const mistakes = {
+        {"output of the operands' dtype", [&](A& a) { a.linear.out.dtype = dtype; }, {"the output is " + word, "bf16"}},
+        {"weight [in,out]",
+         [&](A& a) {
+           a.linear.layout = WeightLayout::kInOut, std::swap(a.linear.weight.rows, a.linear.weight.columns);
+         },
+         {"the weight is [in,out]", word, "[out,in]"}},
+        {"too few row scales", [](A& a) { a.linear.scales.rows.columns = 3; }, {"row scales is [1, 3]", "[1, 10]"}},
+        {"too many column scales",
+         [](A& a) { a.linear.scales.columns.columns = 13; },
+         {"column scales is [1, 13]", "[1, 12]"}},
+        {"scales in bf16", [](A& a) { a.linear.scales.rows.dtype = DType::kBF16; }, {"row scales is bf16", "fp32"}},
+        {"up scales without up", [](A& a) { a.linear.up_scale = a.linear.scales.columns; }, {"second weight"}},
+    };
+    check<A>(
+        mistakes, [&](int rank) { return A(dtype, rank, kK); },
+        [&](World& world) {
+          auto op = std::make_shared<AllGatherGemm>(world, AllGatherGemm::Shape{kM, kK, dtype});
+          return [op](A& a) { op->run(kM, a.x, a.linear); };
+        });
+    std::vector<Mistake<A>> const odd = {{"k of 24", [&](A& a) { a = A(dtype, 0, 24); }, {"k is 24", word, "16"}}};
+    check<A>(
+        odd, [&](int) { return A(dtype, 0, 32); },
+        [&](World& world) {
+          auto op = std::make_shared<GemmAllReduce>(world, GemmAllReduce::Shape{kM, kN, dtype});
+          return [op, dtype](A& a) {
+            OwnedTensor const x(dtype, kM, a.linear.weight.columns);
+            op->run(kM, x, a.linear.weight, WeightLayout::kOutIn, a.linear.out, {.scales = a.linear.scales});
+          };
+        });
+  }
+  check<GatherArguments>(
+      {{"scales of fp32", [&](auto& g) { g.linear.scales.rows = g.linear.bias; }, {"scales", "fp32", "int8 and fp8"}}},
+      [](int rank) { return GatherArguments(rank); },
+      [](World& world) {
+        auto op = std::make_shared<AllGatherGemm>(world, AllGatherGemm::Shape{kM, kK, DType::kF32});
+        return [op](GatherArguments& g) { op->run(g.m, g.x, std::span(&g.linear, 1), g.gathered); };
+      });
+}
+
 // Constructions that must fail on every rank, and the words that say why.
 struct Refusal {
   char const* name;

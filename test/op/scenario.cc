@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "engine/host/element.h"
 #include "flux/op.h"
@@ -70,7 +72,11 @@ struct Trial {
     uint64_t const base = 17 * call;
     x.seed = base + 1, w.seed = base + 2, b.seed = base + 3, r.seed = base + 4;
   }
-  double product(int64_t i, int64_t j) const { return product(i, j, 0, s.k); }
+  /// As the scales make it, a row's and a column's.
+  double product(int64_t i, int64_t j) const {
+    return product(i, j, 0, s.k) * (s.scaled ? scale_of(i) * scale_of(j) : 1);
+  }
+  static double scale_of(int64_t i) { return i % 3 == 0 ? 2 : i % 3 == 1 ? 0.5 : 1; }
   double product(int64_t i, int64_t j, int64_t first, int64_t count) const {
     double sum = 0;
     for (int64_t l = first; l < first + count; ++l) sum += x.at(i, l) * w.at(j, l);
@@ -85,12 +91,19 @@ struct Trial {
     float total = 0;
     for (int step = 0; step < s.ranks; ++step) {
       int const p = (first + step) % s.ranks;
-      Part const depth = part_of_columns(s.k, p, s.ranks);
+      Part const depth = part_of_columns(s.k, p, s.ranks, k_unit(s.dtype));
       total += static_cast<float>(product(i, j, depth.begin, depth.size) * scale(p));
     }
     return total;
   }
 };
+
+/// Scales of m rows and of columns that `column` says the global number of.
+template <class Column>
+std::pair<OwnedTensor, OwnedTensor> scales_of(int64_t m, int64_t n, Column&& column) {
+  return {filled(DType::kF32, 1, m, [](int64_t, int64_t i) { return Trial::scale_of(i); }),
+          filled(DType::kF32, 1, n, [&](int64_t, int64_t j) { return Trial::scale_of(column(j)); })};
+}
 
 struct Check {
   std::string failure;
@@ -121,14 +134,17 @@ std::string run_ag(World& world, Scenario const& s, AllGatherGemm& op, int call,
   bool const out_in = s.layout == WeightLayout::kOutIn;
   auto w = out_in ? filled(s.dtype, n_r, s.k, [&](int64_t i, int64_t j) { return trial.w.at(global_column(i), j); })
                   : filled(s.dtype, s.k, n_r, [&](int64_t i, int64_t j) { return trial.w.at(global_column(j), i); });
-  auto bias = filled(s.dtype, 1, n_r, [&](int64_t, int64_t j) { return trial.b.at(0, global_column(j)); });
-  OwnedTensor out(s.dtype, s.m, columns.size), gathered(s.dtype, s.m, s.k);
+  DType const result = result_of(s.dtype);
+  auto bias = filled(result, 1, n_r, [&](int64_t, int64_t j) { return trial.b.at(0, global_column(j)); });
+  auto const [row_scales, column_scales] = scales_of(s.m, n_r, global_column);
+  OwnedTensor out(result, s.m, columns.size), gathered(s.dtype, s.m, s.k);
   poison(out), poison(gathered);
   Linear linear;
   Tensor const out_there = memory.place(out), gathered_there = s.gathered ? memory.place(gathered) : Tensor{};
   linear.weight = memory.place(w), linear.out = out_there, linear.layout = s.layout, linear.activation = s.activation,
   linear.gated = s.gated;
   if (s.bias) linear.bias = memory.place(bias);
+  if (s.scaled) linear.scales = {memory.place(row_scales), memory.place(column_scales)};
   op.run(s.m, memory.place(x), std::span(&linear, 1), gathered_there, memory.stream());
   memory.fetch(out_there, out), memory.fetch(gathered_there, gathered);
   world.check();
@@ -153,7 +169,7 @@ template <class Operator>
 std::string run_sums(World& world, Scenario const& s, Operator& op, int call, Memory& memory) {
   int const rank = world.rank();
   Trial const trial(s, rank, call);
-  Part const depth = part_of_columns(s.k, rank, s.ranks);
+  Part const depth = part_of_columns(s.k, rank, s.ranks, k_unit(s.dtype));
   Part const rows = s.op == Op::kGemmAllReduce ? Part{0, s.m} : part_of_rows(s.m, rank, s.ranks);
   auto x = filled(s.dtype, s.m, depth.size,
                   [&](int64_t i, int64_t j) { return trial.x.at(i, depth.begin + j) * trial.scale(rank); });
@@ -161,14 +177,17 @@ std::string run_sums(World& world, Scenario const& s, Operator& op, int call, Me
   auto w = out_in
                ? filled(s.dtype, s.n, depth.size, [&](int64_t i, int64_t j) { return trial.w.at(i, depth.begin + j); })
                : filled(s.dtype, depth.size, s.n, [&](int64_t i, int64_t j) { return trial.w.at(j, depth.begin + i); });
-  auto bias = filled(s.dtype, 1, s.n, [&](int64_t, int64_t j) { return trial.b.at(0, j); });
-  auto residual = filled(s.dtype, rows.size, s.n, [&](int64_t i, int64_t j) { return trial.r.at(rows.begin + i, j); });
-  auto gamma = filled(s.dtype, 1, s.n, [&](int64_t, int64_t j) { return trial.b.at(1, j); });
-  OwnedTensor out(s.dtype, rows.size, s.n), normed(s.dtype, rows.size, s.n);
+  DType const result = result_of(s.dtype);
+  auto bias = filled(result, 1, s.n, [&](int64_t, int64_t j) { return trial.b.at(0, j); });
+  auto const [row_scales, column_scales] = scales_of(s.m, s.n, [](int64_t j) { return j; });
+  auto residual = filled(result, rows.size, s.n, [&](int64_t i, int64_t j) { return trial.r.at(rows.begin + i, j); });
+  auto gamma = filled(result, 1, s.n, [&](int64_t, int64_t j) { return trial.b.at(1, j); });
+  OwnedTensor out(result, rows.size, s.n), normed(result, rows.size, s.n);
   poison(out), poison(normed);
   SumEpilogue epilogue;
   Tensor const out_there = memory.place(out), normed_there = s.norm ? memory.place(normed) : Tensor{};
   if (s.bias) epilogue.bias = memory.place(bias);
+  if (s.scaled) epilogue.scales = {memory.place(row_scales), memory.place(column_scales)};
   if (s.residual) epilogue.residual = memory.place(residual);
   if (s.norm) epilogue.norm_weight = memory.place(gamma), epilogue.normed = normed_there;
   op.run(s.m, memory.place(x), memory.place(w), s.layout, out_there, epilogue, memory.stream());
@@ -198,12 +217,12 @@ std::string run_sums(World& world, Scenario const& s, Operator& op, int call, Me
 }  // namespace
 
 std::string Scenario::describe() const {
-  return fmt::format("{} m={} n={} k={} ranks={} {} {}{}{}{}{}{}{}{}{}{} calls={} | {}", name(op), m, n, k, ranks,
+  return fmt::format("{} m={} n={} k={} ranks={} {} {}{}{}{}{}{}{}{}{}{}{} calls={} | {}", name(op), m, n, k, ranks,
                      name(dtype), name(layout),
                      activation == Activation::kNone ? "" : fmt::format(" {}", name(activation)), gated ? " gated" : "",
                      bias ? " bias" : "", residual ? " residual" : "", norm ? " norm" : "", gathered ? " gathered" : "",
-                     ordered ? " ordered" : "", slow < 0 ? "" : fmt::format(" slow={}", slow), varied ? " varied" : "",
-                     calls, to_string(plan));
+                     scaled ? " scaled" : "", ordered ? " ordered" : "", slow < 0 ? "" : fmt::format(" slow={}", slow),
+                     varied ? " varied" : "", calls, to_string(plan));
 }
 
 std::string run_scenario(World& world, Scenario const& all_calls, Memory& memory) {
@@ -318,6 +337,22 @@ std::vector<Scenario> all_scenarios() {
         s.activation = activation, s.gated = gated, s.bias = gated;
         s.layout = gated && dtype == DType::kF32 ? WeightLayout::kInOut : WeightLayout::kOutIn;
         list.push_back(s);
+      }
+  // Operands of one byte: results of two, k in whole units of 16 on every rank.
+  for (DType dtype : {DType::kI8, DType::kF8})
+    for (auto [m, n, k, ranks] : {std::array{37, 58, 144, 3}, {67, 48, 64, 2}, {3, 40, 80, 5}, {1, 17, 32, 4}})
+      for (bool scaled : {false, true}) {
+        Scenario s;
+        s.m = m, s.n = n, s.k = k, s.ranks = ranks, s.dtype = dtype, s.scaled = scaled, s.bias = scaled, s.calls = 2;
+        for (auto line : {"", "transport=remote", "comm_rows=5 k_slices=2", "fused=no"})
+          s.plan = plan(line), s.gathered = scaled, list.push_back(s);
+        s.activation = Activation::kRelu, s.gated = true, s.plan = plan("path=ring"), list.push_back(s);
+        s.activation = Activation::kNone, s.gated = s.gathered = false;
+        for (Op op : {Op::kGemmReduceScatter, Op::kGemmAllReduce})
+          for (auto line : {"", "route=stage", "route=sum", "route=ring", "shots=one", "slots=fp32", "fused=no"}) {
+            s.op = op, s.plan = plan(line), s.residual = s.norm = scaled && s.plan.route != RouteKind::kSum;
+            list.push_back(s);
+          }
       }
   return list;
 }

@@ -19,6 +19,7 @@ struct Scenario {
   Plan plan;
   Activation activation = Activation::kNone;
   bool gated = false, bias = false, residual = false, norm = false, gathered = false;
+  bool scaled = false;   // of int8 and fp8: by powers of two, so that bytes stay exact
   bool ordered = false;  // partial sums (fp32) that round, so that only the promised order gives these bytes
   int slow = -1;         // this rank comes late to every call
   bool varied = false;   // each call has a number of rows of its own, up to m

@@ -33,6 +33,17 @@ TEST(Machine, AFileFromBeforeTheCacheWasNamedIsRead) {
   EXPECT_HAS(invalid([&] { parse_machine(json.dump(), "text"); }), "l2_bytes");
 }
 
+TEST(Machine, AFileFromBeforeFp8WasNamedIsRead) {
+  Machine machine = find_machine("a800");
+  EXPECT_FALSE(machine.fp8);
+  auto json = nlohmann::json::parse(to_json(machine));
+  json.erase("fp8");
+  machine.fp8 = true;
+  EXPECT_EQ(parse_machine(json.dump(), "text"), machine);
+  json["fp8"] = 1;
+  EXPECT_HAS(invalid([&] { parse_machine(json.dump(), "text"); }), "fp8");
+}
+
 TEST(Machine, TheEightOfTheCommandLineAreThere) {
   for (char const* name : {"a100-pcie", "a100-sxm", "a800", "h800", "h100", "h200", "l20", "rtx4090"})
     EXPECT_NO_THROW(find_machine(name)) << name;

@@ -1,13 +1,27 @@
 #include "engine/host/element.h"
 
 #include <Eigen/Core>
+#include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <type_traits>
 
+#include "engine/host/float8.h"
+
 namespace flux::host {
 namespace {
+
+// Rounded to nearest even, and to the nearest that there is.
+template <class T>
+int8_t stored(T x, int8_t) {
+  return static_cast<int8_t>(std::clamp(std::nearbyint(x), T(-128), T(127)));
+}
+template <class T>
+Float8 stored(T x, Float8) {
+  return Float8::nearest(static_cast<double>(x));
+}
 
 template <class S, class T>
 void cast(S const* from, T* to, int64_t count) {
@@ -16,6 +30,10 @@ void cast(S const* from, T* to, int64_t count) {
   using Eigen::Map;
   if constexpr (std::is_same_v<S, T>) {
     std::memcpy(to, from, count * sizeof(T));
+  } else if constexpr (sizeof(S) == 1) {
+    for (int64_t i = 0; i < count; ++i) to[i] = static_cast<T>(from[i]);
+  } else if constexpr (sizeof(T) == 1) {
+    for (int64_t i = 0; i < count; ++i) to[i] = stored(from[i], T{});
   } else {
     Map<Array<T, Dynamic, 1>>(to, count) = Map<Array<S, Dynamic, 1> const>(from, count).template cast<T>();
   }
@@ -29,6 +47,21 @@ void with_type(DType dtype, F&& f) {
     case DType::kF32: return f(static_cast<float*>(nullptr));
     case DType::kF16: return f(static_cast<Eigen::half*>(nullptr));
     case DType::kBF16: return f(static_cast<Eigen::bfloat16*>(nullptr));
+    case DType::kI8: return f(static_cast<int8_t*>(nullptr));
+    case DType::kF8: return f(static_cast<Float8*>(nullptr));
+  }
+}
+
+template <class S, class T>
+void add_each_atomically(T const* from, void* to, int64_t count) {
+  using Bits = std::conditional_t<sizeof(S) == 2, uint16_t, std::conditional_t<sizeof(S) == 4, uint32_t, uint64_t>>;
+  auto* at = static_cast<Bits*>(to);
+  for (int64_t i = 0; i < count; ++i) {
+    std::atomic_ref<Bits> cell(at[i]);
+    Bits seen = cell.load(std::memory_order_relaxed), wanted;
+    do {
+      wanted = std::bit_cast<Bits>(static_cast<S>(static_cast<T>(std::bit_cast<S>(seen)) + from[i]));
+    } while (!cell.compare_exchange_weak(seen, wanted, std::memory_order_relaxed));
   }
 }
 
@@ -47,15 +80,7 @@ void narrow(T const* from, void* to, DType dtype, int64_t count) {
 template <class T>
 void add_atomically(T const* from, void* to, DType dtype, int64_t count) {
   with_type(dtype, [&]<class S>(S*) {
-    using Bits = std::conditional_t<sizeof(S) == 2, uint16_t, std::conditional_t<sizeof(S) == 4, uint32_t, uint64_t>>;
-    auto* at = static_cast<Bits*>(to);
-    for (int64_t i = 0; i < count; ++i) {
-      std::atomic_ref<Bits> cell(at[i]);
-      Bits seen = cell.load(std::memory_order_relaxed), wanted;
-      do {
-        wanted = std::bit_cast<Bits>(static_cast<S>(static_cast<T>(std::bit_cast<S>(seen)) + from[i]));
-      } while (!cell.compare_exchange_weak(seen, wanted, std::memory_order_relaxed));
-    }
+    if constexpr (sizeof(S) > 1) add_each_atomically<S>(from, to, count);  // partial sums have more
   });
 }
 

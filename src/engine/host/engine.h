@@ -60,6 +60,7 @@ class Engine {
     multiply_add(a_, b_, launch_.layout, accumulator_.data(), stride_, tile.rows, n, k.count);
     if (launch_.up)
       multiply_add(a_, up_, launch_.layout, accumulator_.data() + launch_.block_n, stride_, tile.rows, n, k.count);
+    if (k.end() == launch_.k()) scale(tile);
   }
 
   void store(Place to, int skip, Tile tile, Write write) {
@@ -104,6 +105,24 @@ class Engine {
     if (launch_.layout == WeightLayout::kOutIn)
       return widened(element(w.data, w.dtype, column * w.stride + k.first), w.stride, width(tile), k.count, panel);
     return widened(element(w.data, w.dtype, k.first * w.stride + column), w.stride, k.count, width(tile), panel);
+  }
+
+  // Sums of one byte each stand for more or less than they are.
+  void scale(Tile tile) {
+    int64_t const column = int64_t{1} * tile.n * launch_.block_n, n = width(tile);
+    auto at = [](Tensor const& scales, int64_t i) {
+      return scales ? T(static_cast<float const*>(scales.data)[i]) : T(1);
+    };
+    auto scale_by = [&](Tensor const& columns, int64_t offset) {
+      if (!launch_.scales.rows && !columns) return;
+      for (int64_t i = 0; i < tile.rows; ++i) {
+        T const of_row = at(launch_.scales.rows, tile.row + i);
+        T* const row = accumulator_.data() + i * stride_ + offset;
+        for (int64_t j = 0; j < n; ++j) row[j] *= of_row * at(columns, column + j);
+      }
+    };
+    scale_by(launch_.scales.columns, 0);
+    if (launch_.up) scale_by(launch_.up_scale, launch_.block_n);
   }
 
   void add(T* row, void const* base, DType dtype, int64_t index, int64_t n) {

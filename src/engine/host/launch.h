@@ -19,9 +19,12 @@ struct Launch {
   int block_m = 128, block_n = 256;
   Tensor bias, up_bias;
   Activation activation = Activation::kNone;
+  Scales scales;  // rows: by the schedule's rows
+  Tensor up_scale;
 
   /// Weights, biases, activation and output of a layer; `rank` is where the output lies.
   void set(Linear const& linear, int rank);
+  int64_t k() const { return layout == WeightLayout::kOutIn ? weight.columns : weight.rows; }
   int tiles_n() const { return static_cast<int>((columns + block_n - 1) / block_n); }
 };
 

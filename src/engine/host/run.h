@@ -15,7 +15,7 @@ void run_tiles(Workers& workers, Launch const& launch, Schedule const& order, Ga
       run(engine, order, gate, route);
     });
   };
-  if (launch.weight.dtype == DType::kF64)
+  if (adds_in_double(launch.weight.dtype))
     with(static_cast<double*>(nullptr));
   else
     with(static_cast<float*>(nullptr));

@@ -16,7 +16,7 @@ struct Counts {
 template <class S>
 class Engine {
  public:
-  using T = typename S::T;
+  using T = typename S::Result;
   static constexpr bool kRoles = false;
 
   __device__ Engine(Operands const& operands, Watch const* watch, void* shared, Counts& counts)
@@ -25,7 +25,7 @@ class Engine {
         shared_(static_cast<T*>(shared)),
         counts_(counts),
         loader_(operands),
-        maths_(static_cast<T*>(shared)) {
+        maths_(static_cast<Stored*>(shared)) {
     if (threadIdx.x == 0) counts_ = {};
     __syncthreads();
   }
@@ -67,7 +67,7 @@ class Engine {
 #pragma unroll
         for (auto& product : row) product[0] = product[1] = product[2] = product[3] = 0;
     }
-    loader_.begin(from, tile, k);
+    loader_.begin(from, tile, {k.first / S::kTogether, k.count / S::kTogether});
   }
   __device__ void multiply(Tile tile, Rows k) {
     maths_.accumulate(d_, loader_);
@@ -107,6 +107,7 @@ class Engine {
     for (int i = 0; i < S::kRows16; ++i) {
       auto& d = reinterpret_cast<float(&)[S::kWarpN / 2]>(d_[i]);
       int const row = top + i * 16;
+      if constexpr (S::kScaled) scale_product(d, column, tile, row);
       finish_product(d, column);
 #pragma unroll
       for (int u = 0; u < S::kColumns8; ++u) {
@@ -118,6 +119,22 @@ class Engine {
       }
     }
     __syncthreads();
+  }
+
+  __device__ void scale_product(float (&d)[S::kWarpN / 2], int column, Tile tile, int row) const {
+    if constexpr (std::is_same_v<typename S::T, int8_t>)
+#pragma unroll
+      for (float& x : d) x = __int2float_rn(__float_as_int(x));
+    if (float const* const scales = operands_.row_scales) {
+      auto of = [&](int i) { return i < tile.rows ? __ldg(scales + tile.row + i) : 0.f; };
+      float const upper = of(row), lower = of(row + 8);
+#pragma unroll
+      for (int i = 0; i < S::kWarpN / 2; ++i) d[i] *= i % 4 < 2 ? upper : lower;
+    }
+    if (float const* const scales = operands_.column_scales)
+      each_pair<S::kWarpN, true>(scales, gated(), column, operands_.columns, operands_.up, [&](int u, float2 scale) {
+        d[4 * u] *= scale.x, d[4 * u + 1] *= scale.y, d[4 * u + 2] *= scale.x, d[4 * u + 3] *= scale.y;
+      });
   }
 
   __device__ void finish_product(float (&d)[S::kWarpN / 2], int column) const {

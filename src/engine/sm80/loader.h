@@ -1,6 +1,6 @@
 #pragma once
 // The loader: all threads ask for 16-byte units of both operands by cp.async, stage after stage. What lies beyond an
-// end reads as zero.
+// end reads as zero. k and the distances of rows are in 16 bits.
 #include <cute/arch/copy_sm80.hpp>
 
 #include "engine/sm80/operands.h"
@@ -12,14 +12,13 @@ namespace flux::sm80 {
 template <class S>
 class Loader {
  public:
-  using T = typename S::T;
   static constexpr int kElementsA = S::kM * S::kK, kElementsB = S::kN * S::kK;  // of a stage
 
   __device__ Loader(Operands const& operands) : operands_(operands) {}
 
   /// From here on stages are of this tile, its rows at `from`, of this range of k.
   __device__ void begin(Place from, Tile tile, Rows k) {
-    T const* const rows = static_cast<T const*>(operands_.a.at(from.rank));
+    Stored const* const rows = static_cast<Stored const*>(operands_.a.at(from.rank));
     a_ = rows + (from.row + row(kUnitsK)) * operands_.a_stride + unit(kUnitsK) * 8 + k.first;
     inside_ = 0;
 #pragma unroll
@@ -27,7 +26,7 @@ class Loader {
       if (row(kUnitsK) + i * kStepK < tile.rows) inside_ |= 1u << i;
     bool const gated = operands_.epilogue.gated;
     int const first = tile.n * (gated ? S::kN / 2 : S::kN);
-    T const* const weight = static_cast<T const*>(operands_.b);
+    Stored const* const weight = static_cast<Stored const*>(operands_.b);
     if constexpr (S::kInOut) {
       int const column = weight_column<S>(unit(kUnitsN) * 8, gated, 0);
       if (first + column < operands_.columns) inside_ |= kFirstOfB;
@@ -45,7 +44,7 @@ class Loader {
   }
 
   /// Asks for the next step, into the stage at `a` and `b`. Nothing is asked for beyond the last.
-  __device__ void next(T* a, T* b) {
+  __device__ void next(Stored* a, Stored* b) {
     if (left_ > 0) {
       load_rows(a);
       if constexpr (S::kInOut)
@@ -71,27 +70,27 @@ class Loader {
   static __device__ int row(int units) { return static_cast<int>(threadIdx.x) / units; }
   static __device__ int unit(int units) { return static_cast<int>(threadIdx.x) % units; }
 
-  static __device__ void copy(T* to, T const* from, bool inside) {
+  static __device__ void copy(Stored* to, Stored const* from, bool inside) {
     cute::SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<cute::uint128_t>::copy(*reinterpret_cast<cute::uint128_t const*>(from),
                                                                  *reinterpret_cast<cute::uint128_t*>(to), inside);
   }
 
   // Pointers step from unit to unit: offsets worked out ahead would take more registers than there are.
-  __device__ void load_rows(T* a) const {
+  __device__ void load_rows(Stored* a) const {
     bool const inside = unit(kUnitsK) * 8 < left_;
-    T* const to = a + swizzled<kUnitsK>(row(kUnitsK), unit(kUnitsK));
-    T const* from = a_;
+    Stored* const to = a + swizzled<kUnitsK>(row(kUnitsK), unit(kUnitsK));
+    Stored const* from = a_;
 #pragma unroll
     for (int i = 0; i < S::kM / kStepK; ++i, from += kStepK * static_cast<int>(operands_.a_stride))
       copy(to + i * kStepK * S::kK, from, inside && inside_ >> i & 1);
   }
 
   // Gated, a thread's columns alternate between gate and up, or, so far apart that they do not, are all of one.
-  __device__ void load_weights(T* b) const {
+  __device__ void load_weights(Stored* b) const {
     static_assert(kStepK <= kHalf ? kHalf % kStepK == 0 : kStepK % S::kWarpN == 0);
     bool const gated = operands_.epilogue.gated, inside = unit(kUnitsK) * 8 < left_;
-    T* const to = b + swizzled<kUnitsK>(row(kUnitsK), unit(kUnitsK));
-    T const* from = b_;
+    Stored* const to = b + swizzled<kUnitsK>(row(kUnitsK), unit(kUnitsK));
+    Stored const* from = b_;
 #pragma unroll
     for (int i = 0; i < S::kN / kStepK; ++i) {
       copy(to + i * kStepK * S::kK, from, inside && inside_ & kFirstOfB << i);
@@ -103,9 +102,9 @@ class Loader {
     }
   }
 
-  __device__ void load_weights_in_out(T* b) const {
+  __device__ void load_weights_in_out(Stored* b) const {
     int const lane = swizzled<kUnitsN>(row(kUnitsN), unit(kUnitsN));
-    T const* from = b_;
+    Stored const* from = b_;
 #pragma unroll
     for (int i = 0; i < S::kK / kStepN; ++i, from += kStepN * static_cast<int>(operands_.b_stride))
       copy(b + (lane ^ i * kStepN % 8 * 8) + i * kStepN * S::kN, from,
@@ -113,9 +112,9 @@ class Loader {
   }
 
   Operands const& operands_;
-  T const *a_ = nullptr, *b_ = nullptr;  // this thread's first unit of the next step
-  uint32_t inside_ = 0;                  // bits: which of this thread's rows are the tile's, and which columns
-  int left_ = 0;                         // of k
+  Stored const *a_ = nullptr, *b_ = nullptr;  // this thread's first unit of the next step
+  uint32_t inside_ = 0;                       // bits: which of this thread's rows are the tile's, and which columns
+  int left_ = 0;                              // of k
 };
 
 }  // namespace flux::sm80

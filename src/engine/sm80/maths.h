@@ -1,8 +1,9 @@
 #pragma once
-// The maths: ldmatrix and mma.sync over the stages, the fragments of the next 16 of k on their way meanwhile.
+// The maths: ldmatrix and mma.sync over the stages, the fragments of the next 32 bytes of k on their way meanwhile.
 #include <cute/arch/copy_sm75.hpp>
 #include <cute/arch/copy_sm80.hpp>
 #include <cute/arch/mma_sm80.hpp>
+#include <cute/arch/mma_sm89.hpp>
 
 #include "engine/sm80/loader.h"
 
@@ -18,6 +19,18 @@ __device__ inline void multiply_add(float (&d)[4], uint32_t const (&a)[4], uint3
                                           d[3]);
 }
 
+/// int32, in the registers of floats until the sums are whole.
+__device__ inline void multiply_add(float (&d)[4], uint32_t const (&a)[4], uint32_t b0, uint32_t b1, int8_t) {
+  auto& sums = reinterpret_cast<uint32_t(&)[4]>(d);
+  cute::SM80_16x8x32_S32S8S8S32_TN::fma(sums[0], sums[1], sums[2], sums[3], a[0], a[1], a[2], a[3], b0, b1, sums[0],
+                                        sums[1], sums[2], sums[3]);
+}
+__device__ inline void multiply_add(float (&d)[4], uint32_t const (&a)[4], uint32_t b0, uint32_t b1,
+                                    cutlass::float_e4m3_t) {
+  cute::SM89_16x8x32_F32E4M3E4M3F32_TN::fma(d[0], d[1], d[2], d[3], a[0], a[1], a[2], a[3], b0, b1, d[0], d[1], d[2],
+                                            d[3]);
+}
+
 /// The part of the tile that is this thread's warp's.
 template <class S>
 __device__ int warp_row(int thread) {
@@ -31,11 +44,10 @@ __device__ int warp_column(int thread) {
 template <class S>
 class Maths {
  public:
-  using T = typename S::T;
   /// A warp's products, of 16 rows each.
   using Accumulators = float[S::kRows16][S::kColumns8][4];
 
-  __device__ Maths(T* stages) : a_(stages), b_(stages + S::kStages * Loader<S>::kElementsA) {
+  __device__ Maths(Stored* stages) : a_(stages), b_(stages + S::kStages * Loader<S>::kElementsA) {
     int const thread = static_cast<int>(threadIdx.x), lane = thread % 32;
     lane_a_ = swizzled<kUnitsK>(warp_row<S>(thread) + lane % 16, lane / 16);
     lane_b_ = S::kInOut ? swizzled<kUnitsN>(lane % 16, warp_column<S>(thread) / 8 + lane / 16)
@@ -77,8 +89,8 @@ class Maths {
     uint32_t a[S::kRows16][4], b[S::kColumns8][2];
   };
 
-  __device__ T* stage_a(int stage) const { return a_ + stage * Loader<S>::kElementsA; }
-  __device__ T* stage_b(int stage) const { return b_ + stage * Loader<S>::kElementsB; }
+  __device__ Stored* stage_a(int stage) const { return a_ + stage * Loader<S>::kElementsA; }
+  __device__ Stored* stage_b(int stage) const { return b_ + stage * Loader<S>::kElementsB; }
 
   static __device__ void arrived() {
     cute::cp_async_wait<S::kStages - 2>();
@@ -87,9 +99,9 @@ class Maths {
 
   // Where swizzled() exchanges units, it adds 16 of k, or 8 columns, as an exclusive or.
   __device__ void load(Fragments& f, int stage, int k) const {
-    T const* const a = stage_a(stage) + (lane_a_ ^ k * 16);
-    T const* const b = stage_b(stage) + (S::kInOut ? k * 16 * S::kN : lane_b_ ^ k * 16);
-    auto at = [](T const* matrix) -> cute::uint128_t const& {
+    Stored const* const a = stage_a(stage) + (lane_a_ ^ k * 16);
+    Stored const* const b = stage_b(stage) + (S::kInOut ? k * 16 * S::kN : lane_b_ ^ k * 16);
+    auto at = [](Stored const* matrix) -> cute::uint128_t const& {
       return *reinterpret_cast<cute::uint128_t const*>(matrix);
     };
 #pragma unroll
@@ -111,11 +123,11 @@ class Maths {
 #pragma unroll
       for (int x = 0; x < S::kRows16; ++x) {
         int const i = j % 2 ? S::kRows16 - 1 - x : x;
-        multiply_add(d[i][j], f.a[i], f.b[j][0], f.b[j][1], T{});
+        multiply_add(d[i][j], f.a[i], f.b[j][0], f.b[j][1], typename S::T{});
       }
   }
 
-  T *a_, *b_;
+  Stored *a_, *b_;
   int lane_a_, lane_b_;  // elements of a stage before what this lane asks ldmatrix for
   Fragments fragments_[2];
 };

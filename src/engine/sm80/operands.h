@@ -9,16 +9,17 @@ namespace flux::sm80 {
 
 struct Operands {
   Symmetric<void const> a;  // by rank: [rows, k]
-  int64_t a_stride;         // elements from row to row, as all strides
+  int64_t a_stride;         // from row to row in 16 bits, as the weight's
   void const* b;            // [n, k] or [k, n]
   int64_t b_stride;
   Symmetric<void> c;  // by rank: [rows, columns]
   int64_t c_stride;
-  int64_t k;
+  int64_t k;    // elements
   int columns;  // of c
   int up;       // gated: the first up column of the weight
   Epilogue epilogue;
-  Stamps stamps;  // where a timeline is asked for
+  float const *row_scales, *column_scales;  // of one byte: of all rows, and of the weight's columns; or none
+  Stamps stamps;                            // where a timeline is asked for
 };
 
 }  // namespace flux::sm80

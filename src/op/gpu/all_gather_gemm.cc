@@ -24,7 +24,7 @@ class GpuGather final : public GatherOperator {
         channel(team, fmt::format("ag_gemm m<={} k={} {}", s.max_m, s.k, name(s.dtype)), words_of(s, team.size(), p),
                 data_bytes(team, s), p, std::move(shared), extra(team, s, p)),
         packets(team, use(s), p, channel.buffers()) {
-    require(s.k % 8 == 0, "k is {}; on GPUs it is a multiple of 8", s.k);
+    require_k_on_gpu(s);
     require(p.path == Path::kDirect || p.transport == Transport::kPush,
             "path=ring on GPUs is a push to the right neighbour; use transport=push");
     require(!channel.through_host() || p.transport != Transport::kRemote,
@@ -107,7 +107,7 @@ GemmLaunch GpuGather::arranged(Linear const& linear, Tiles const& tiles, Way con
 GemmLaunch GpuGather::launch_of(Linear const& linear, Tiles const& tiles, Way const& way, Tensor const& x) const {
   Shards const& shards = way.layout.shards;
   GemmLaunch l = arranged(linear, tiles, way);
-  l.bias = linear.bias;
+  l.bias = linear.bias, l.scales = linear.scales;
   l.activation = linear.activation, l.gated = linear.gated;
   l.a_stride = shape.k, l.c_stride = packed(linear.out).stride, l.store = plan.store;
   for (int p = 0; p < team.size(); ++p)
@@ -149,7 +149,7 @@ void GpuGather::by_packets(int64_t m, Tensor const& x, std::span<Linear const> l
   std::vector<GemmLaunch> gemms;
   for (Linear const& l : linears) {
     int64_t const n = l.layout == WeightLayout::kOutIn ? l.weight.rows : l.weight.columns;
-    gemms.push_back(packets.gemm(packets.tiles(m, n, shape.k, l.layout, l.gated), rows, l));
+    gemms.push_back(packets.gemm(packets.tiles(m, n, shape.k, l.layout, l.gated, shape.dtype), rows, l));
     // On a shared GPU such a GEMM could hold the processors that another rank's exchange needs.
     gemms.back().rows_to_come = gemms.size() == 1 && !recording && !team.gpu()->shared();
     if (recording) recording->reserve(gemms.back());
@@ -160,6 +160,10 @@ void GpuGather::by_packets(int64_t m, Tensor const& x, std::span<Linear const> l
   packets.exchange(call, m, x, rows, {}, stream);
   if (recording) recording->end_part(stream);
   for (GemmLaunch& gemm : gemms) {
+    if (size_of(shape.dtype) == 1) {  // no NaN says that rows did not come: the GEMM asks whether the world has ended
+      gemm.a.base[0] = rows.data;
+      gemm.gate = Arrival{0, arrival_words(m, shape.k, 1, kSliceUnit, {}), nullptr, call.digest, call.watch};
+    }
     if (recording) gemm.stamps = recording->stamps(gemm);
     enqueue_gemm(gemm, stream);
   }
@@ -193,7 +197,8 @@ void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears,
   for (Linear const& l : linears) {
     bool const out_in = l.layout == WeightLayout::kOutIn;
     int64_t const n = out_in ? l.weight.rows : l.weight.columns;
-    tiles.push_back(choose_tiles(plan, to_tile, n, shape.k, l.layout, l.gated, gemm_chip(plan, *team.gpu(), beside)));
+    tiles.push_back(
+        choose_tiles(plan, to_tile, n, shape.k, l.layout, l.gated, shape.dtype, gemm_chip(plan, *team.gpu(), beside)));
     tallest = std::max(tallest, tiles.back().tile.tile_m);
   }
   now.k_slices = slices_of_k(plan, copying, piece_bytes, m, tallest);

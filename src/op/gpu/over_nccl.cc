@@ -4,6 +4,7 @@
 
 #include "kernel/gemm.h"
 #include "op/checks.h"
+#include "op/gather.h"
 #include "op/gpu/partial_sums.h"
 #include "op/gpu/tiles.h"
 #include "world/cuda/calls_under_way.h"
@@ -31,9 +32,9 @@ class Calls {
   /// Enqueues y = epilogue(x · weight) with all rows at hand.
   void multiply(Tensor const& x, Linear const& linear, Stream stream) const {
     GemmLaunch l;
-    l.weight = linear.weight, l.layout = linear.layout, l.bias = linear.bias;
+    l.weight = linear.weight, l.layout = linear.layout, l.bias = linear.bias, l.scales = linear.scales;
     l.activation = linear.activation, l.gated = linear.gated;
-    Tiles const tiles = choose_tiles(plan_, {x.rows}, l.n(), l.k(), l.layout, l.gated, team_.gpu()->chip());
+    Tiles const tiles = choose_tiles(plan_, {x.rows}, l.n(), l.k(), l.layout, l.gated, x.dtype, team_.gpu()->chip());
     l.tile = tiles.tile, l.processors = gemm_processors(plan_, *team_.gpu()), l.store = plan_.store;
     l.a.base[0] = x.data, l.a_stride = packed(x).stride;
     l.c.base[0] = linear.out.data, l.c_stride = packed(linear.out).stride;
@@ -76,7 +77,7 @@ class NcclGather final : public GatherOperator {
       : GatherOperator(team, s),
         calls(team, fmt::format("ag_gemm m<={} k={} {}", s.max_m, s.k, name(s.dtype)), nccl_ag_gemm_memory(s).own,
               plan) {
-    require(s.k % 8 == 0, "k is {}; on GPUs it is a multiple of 8", s.k);
+    require_k_on_gpu(s);
     prepare_tiles(plan, s.dtype, *team.gpu());
   }
   void run(int64_t m, Tensor const& x, std::span<Linear const> linears, Tensor const& gathered,
@@ -133,19 +134,18 @@ class NcclSums final : public SumOperator {
   void add_up(int64_t m, Tensor const& x, Tensor const& weight, WeightLayout layout, Tensor const& out,
               SumEpilogue const& epilogue, Watch const& watch, Stream stream) {
     int const rank = team.rank(), ranks = team.size();
-    int64_t const row_bytes = shape.n * size_of(shape.dtype), slot_rows = Shards{m, ranks, 1}.largest();
+    DType const result = result_of(shape.dtype);
+    int64_t const row_bytes = shape.n * size_of(result), slot_rows = Shards{m, ranks, 1}.largest();
     auto rows_of = [&](int p) { return part_of_rows(m, p, ranks); };
-    Tensor const partials = matrix(calls.memory(), shape.dtype, m, shape.n);
+    Tensor const partials = matrix(calls.memory(), result, m, shape.n);
     std::byte* const slots = calls.memory() + shape.max_m * row_bytes;
-    Tensor const sums =
-        matrix(slots + ranks * Shards{shape.max_m, ranks, 1}.largest() * row_bytes, shape.dtype, m, shape.n);
+    Tensor const sums = matrix(slots + ranks * Shards{shape.max_m, ranks, 1}.largest() * row_bytes, result, m, shape.n);
     Linear linear;
-    linear.weight = weight, linear.layout = layout, linear.out = partials;
+    linear.weight = weight, linear.layout = layout, linear.out = partials, linear.scales = epilogue.scales;
     calls.multiply(x, linear, stream);
     calls.exchange(
         [&](int p) { return part(partials, rows_of(p)); },
-        [&](int p) { return matrix(slots + p * slot_rows * row_bytes, shape.dtype, rows_of(rank).size, shape.n); },
-        stream);
+        [&](int p) { return matrix(slots + p * slot_rows * row_bytes, result, rows_of(rank).size, shape.n); }, stream);
     SumEpilogue at_owner = epilogue, here;
     Tensor own = out;
     if (all) {  // bias and residual at the owner, the norm where the rows end
@@ -183,7 +183,7 @@ std::unique_ptr<SumOperator> nccl_sums(Team& team, GemmReduceScatter::Shape cons
 MemoryNeed nccl_ag_gemm_memory(AllGatherGemm::Shape const& s) { return {1, 0, 0, s.max_m * s.k * size_of(s.dtype)}; }
 MemoryNeed nccl_sums_memory(GemmReduceScatter::Shape const& s, int ranks, bool all) {
   int64_t const slots = ranks * Shards{s.max_m, ranks, 1}.largest();
-  return {1, 0, 0, (s.max_m + slots + (all ? s.max_m : 0)) * s.n * size_of(s.dtype)};
+  return {1, 0, 0, (s.max_m + slots + (all ? s.max_m : 0)) * s.n * size_of(result_of(s.dtype))};
 }
 
 }  // namespace flux

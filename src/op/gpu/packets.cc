@@ -6,6 +6,16 @@
 
 namespace flux {
 
+namespace {
+
+/// Rows that only travel, elements of one byte two by two.
+Tensor in_16_bits(Tensor t) {
+  if (size_of(t.dtype) == 1) t.dtype = result_of(t.dtype), t.columns /= 2, t.stride /= 2;
+  return t;
+}
+
+}  // namespace
+
 PacketShots GpuPackets::shots(Team& team, Use const& use, Plan const& plan, int64_t m) {
   Gpu const& gpu = *team.gpu();
   if (m == 0 || use.columns == 0 || gpu.through_host()) return PacketShots::kNone;  // a poll would cross the bus
@@ -39,11 +49,11 @@ GpuPackets::GpuPackets(Team& team, Use const& use, Plan const& plan, Buffers con
   prepare_packets();
 }
 
-Tiles GpuPackets::tiles(int64_t m, int64_t n, int64_t k, WeightLayout layout, bool gated) const {
+Tiles GpuPackets::tiles(int64_t m, int64_t n, int64_t k, WeightLayout layout, bool gated, DType operands) const {
   Gpu const& gpu = *team_.gpu();
   Chip chip = gemm_chip(plan_, gpu, 1);
   if (plan_.spare == 0) chip.processors = gpu.most_processors();
-  return choose_tiles(plan_, {m}, n, k, layout, gated, chip);
+  return choose_tiles(plan_, {m}, n, k, layout, gated, operands, chip);
 }
 
 GemmLaunch GpuPackets::gemm(Tiles const& tiles, Tensor const& rows, Linear const& linear) const {
@@ -55,6 +65,7 @@ GemmLaunch GpuPackets::gemm(Tiles const& tiles, Tensor const& rows, Linear const
   l.processors = gpu.mirrored() && plan_.spare == 0 ? 0 : gemm_processors(plan_, gpu);
   l.a.base[rank] = rows.data, l.a_stride = packed(rows).stride;
   l.weight = linear.weight, l.layout = linear.layout, l.bias = linear.bias;
+  l.scales = linear.scales;
   l.activation = linear.activation, l.gated = linear.gated;
   l.c.base[rank] = linear.out.data, l.c_stride = packed(linear.out).stride, l.store = plan_.store;
   l.order = arrange(Order::kNaive, Tiling::kAcross, {rows.rows, 1, 1}, tiles.tile.tile_m, tiles.tile.tiles_n(l.n()),
@@ -63,8 +74,9 @@ GemmLaunch GpuPackets::gemm(Tiles const& tiles, Tensor const& rows, Linear const
   return l;
 }
 
-void GpuPackets::exchange(Call const& call, int64_t m, Tensor const& own, Tensor const& out,
+void GpuPackets::exchange(Call const& call, int64_t m, Tensor const& own_rows, Tensor const& out_rows,
                           SumEpilogue const& epilogue, Stream stream) const {
+  Tensor const own = in_16_bits(own_rows), out = in_16_bits(out_rows);
   Gpu const& gpu = *team_.gpu();
   PacketExchange e{GpuPartialSums::summed(gpu, out, epilogue)};
   e.layout = packet_layout(use_.op, m, use_.row_bytes(), team_.size(), shots(m));

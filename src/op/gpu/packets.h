@@ -16,7 +16,7 @@ class GpuPackets {
   struct Use {
     Op op;
     int64_t max_m, columns;
-    DType dtype;
+    DType dtype;  // of what travels
     int64_t row_bytes() const { return columns * size_of(dtype); }
   };
   /// What its calls by packets take of the operator's Buffers.
@@ -28,7 +28,7 @@ class GpuPackets {
   static PacketShots shots(Team& team, Use const& use, Plan const& plan, int64_t m);
 
   /// A tile for a GEMM of such a call. Throws Error{kUnsupported} for one that is not in the table.
-  Tiles tiles(int64_t m, int64_t n, int64_t k, WeightLayout layout, bool gated) const;
+  Tiles tiles(int64_t m, int64_t n, int64_t k, WeightLayout layout, bool gated, DType operands) const;
   /// `linear` of `rows`.
   GemmLaunch gemm(Tiles const& tiles, Tensor const& rows, Linear const& linear) const;
 

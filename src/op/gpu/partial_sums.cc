@@ -7,11 +7,11 @@ namespace flux {
 
 GpuPartialSums::GpuPartialSums(Team& team, int64_t max_m, int64_t n, int64_t k, DType dtype, Plan const& plan, Way way,
                                std::shared_ptr<std::byte> scratch)
-    : team_(team), n_(n), k_(k), dtype_(dtype), plan_(plan), way_(way) {
+    : team_(team), n_(n), k_(k), dtype_(dtype), slot_dtype_(result_of(dtype)), plan_(plan), way_(way) {
   require(n % 8 == 0, "n is {}; on GPUs it is a multiple of 8", n);
   require(!plan.wide_slots, "slots=fp32 is not there on GPUs; use slots=dtype");
   require(way != Way::kSum || !team.gpu()->mirrored(), "route=sum has no mirror: a replay cannot add; use route=push");
-  require(way != Way::kSum || team.gpu()->chip().engine == EngineKind::kSm90,
+  require(way != Way::kSum || chip_for(team.gpu()->chip(), dtype).engine == EngineKind::kSm90,
           "route=sum: the sm80 engine does not add at the owner; use route=push");
   require(way != Way::kSum || plan.store != StoreKind::kVector,
           "route=sum has no store=vector: vectors do not add; use store=tensor or store=bulk");
@@ -53,13 +53,13 @@ Tiles GpuPartialSums::tiles(int64_t m, WeightLayout layout) const {
   int64_t const at_once = this->at_once(m);
   int const copying = this->copying(m), beside = blocks_beside(copying, gpu);
   auto choose = [&](TiledRows rows, int beside) {
-    return choose_tiles(plan_, rows, n_, k, layout, false, gemm_chip(plan_, gpu, beside));
+    return choose_tiles(plan_, rows, n_, k, layout, false, dtype_, gemm_chip(plan_, gpu, beside));
   };
   Tiles all = choose({m}, 0);
   if (way_ != Way::kStage || !gpu.across_pcie()) return plan_.fused && beside > 0 ? choose({m}, beside) : all;
   Tiles const pieces = choose(rows_to_tile(m, at_once, true), beside);
-  double const first = cost(pieces.tile, std::max<int64_t>(at_once, tile_rows_together(1)), n_, k, layout,
-                            gemm_chip(plan_, gpu, beside));
+  double const first = cost(pieces.tile, std::max<int64_t>(at_once, tile_rows_together(1)), n_, depth_of(k, dtype_),
+                            layout, gemm_chip(plan_, gpu, beside));
   bool const pay = pieces_pay(all.cycles - first, m, at_once, team_.size(), copying);
   if (plan_.route != RouteKind::kAuto || plan_.block_m > 0 || pay) return pieces;
   all.fused = false;
@@ -68,11 +68,13 @@ Tiles GpuPartialSums::tiles(int64_t m, WeightLayout layout) const {
 
 int GpuPartialSums::copying(int64_t m) const {
   if (!staged()) return 0;
-  return blocks_to_copy(plan_, Carried::kPartials, at_once(m) * n_ * size_of(dtype_), way_ == Way::kRing, *team_.gpu());
+  return blocks_to_copy(plan_, Carried::kPartials, at_once(m) * n_ * size_of(slot_dtype_), way_ == Way::kRing,
+                        *team_.gpu());
 }
 
 int64_t GpuPartialSums::at_once(int64_t m) const {
-  return rows_at_once(plan_, Carried::kPartials, m, team_.size(), n_ * size_of(dtype_), team_.gpu()->across_pcie());
+  return rows_at_once(plan_, Carried::kPartials, m, team_.size(), n_ * size_of(slot_dtype_),
+                      team_.gpu()->across_pcie());
 }
 
 void GpuPartialSums::reserve(Tiles const& tiles, int64_t m, Tensor const& weight, WeightLayout layout) {
@@ -88,6 +90,7 @@ void GpuPartialSums::require_operands(Tensor const& x, Tensor const& weight, Ten
   require_on_gpu("x", x), require_on_gpu("the weight", weight), require_on_gpu("the output", out);
   require_on_gpu("the bias", epilogue.bias), require_on_gpu("the residual", epilogue.residual);
   require_on_gpu("the norm's weight", epilogue.norm_weight), require_on_gpu("the normed output", epilogue.normed);
+  require_on_gpu(epilogue.scales);
 }
 
 // What both halves of a call go by. One after the other, without `fused_tiles`, an owner's rows go in one piece.
@@ -103,7 +106,7 @@ GpuPartialSums::Traffic GpuPartialSums::traffic(GpuChannel& channel, Call const&
   t.bands = PartialSums::bands(m, t.ranks, fused_tiles ? fused_tiles->tile.tile_m : whole, way_, now);
   t.bands.tiling = Tiling::kAcross;  // blocks relay bands one by one, so a tile may hold two
   t.slot_rows = way_ == Way::kBroadcast ? m : t.bands.shards.largest();
-  t.row_bytes = n_ * size_of(dtype_);
+  t.row_bytes = n_ * size_of(slot_dtype_);
   t.slots = channel.data(call), t.words = channel.words(call), t.staging = staging_.get();
   if (fused_tiles && staged()) t.departed = reinterpret_cast<Word*>(departed_.get());
   t.copying = copying(m), t.beside = blocks_beside(t.copying, *team_.gpu());
@@ -122,7 +125,7 @@ void GpuPartialSums::run(GpuChannel& channel, Call const& call, Tiles const& til
   GemmLaunch l;
   l.tile = tiles.tile, l.processors = gemm_processors(plan_, *team_.gpu(), fused ? t.beside : 0);
   l.a.base[rank] = x.data, l.a_stride = packed(x).stride;
-  l.weight = weight, l.layout = layout;
+  l.weight = weight, l.layout = layout, l.scales = epilogue.scales;
   for (int p = 0; p < ranks; ++p) l.c.base[p] = t.slots.at(p);
   l.c_stride = n_, l.store = plan_.store;
   Order const order = !fused || !plan_.in_order || way_ == Way::kBroadcast ? Order::kNaive
@@ -172,7 +175,7 @@ void GpuPartialSums::send_staged(GpuChannel& channel, Call const& call, Traffic 
   std::vector<Transfer> ours = way_ == Way::kRing ? relays(t, t.rank) : copies(t);
   for (Transfer& copy : ours) copy.clear_after = false;  // all at once, below: each stream write costs some 5 us
   if (t.copying > 0)
-    channel.copy_by_blocks(ours, channel.mirrored() ? others(t) : std::vector<Transfer>{}, t.copying, dtype_,
+    channel.copy_by_blocks(ours, channel.mirrored() ? others(t) : std::vector<Transfer>{}, t.copying, slot_dtype_,
                            call.watch);
   else if (channel.mirrored())
     send_in_lock_step(channel, t, ours, others(t));
@@ -245,7 +248,7 @@ void GpuPartialSums::add_up(GpuChannel& channel, Call const& call, Traffic const
   if (replayed_by_blocks) {
     constexpr int kBlocksOfSource = 8;
     channel.copies().fork(stream);
-    channel.copy_by_blocks({}, others(t), kBlocksOfSource * std::max(t.ranks - 1, 1), dtype_, call.watch);
+    channel.copy_by_blocks({}, others(t), kBlocksOfSource * std::max(t.ranks - 1, 1), slot_dtype_, call.watch);
   } else if (channel.mirrored() && !staged()) {
     channel.replay(others(t));
   }

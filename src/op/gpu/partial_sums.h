@@ -78,7 +78,7 @@ class GpuPartialSums {
 
   Team& team_;
   int64_t n_, k_;
-  DType dtype_;
+  DType dtype_, slot_dtype_;  // of the operands, of their partial sums
   Plan plan_;
   Way way_;
   std::shared_ptr<std::byte> counts_;    // tiles stored of each band of each owner

@@ -31,7 +31,9 @@ class GpuReduceScatter : public SumOperator {
         packets(team, use(s, op), p, channel.buffers()) {}
   ~GpuReduceScatter() override { channel.drain(); }
 
-  static GpuPackets::Use use(GemmReduceScatter::Shape const& s, Op op) { return {op, s.max_m, s.n, s.dtype}; }
+  static GpuPackets::Use use(GemmReduceScatter::Shape const& s, Op op) {
+    return {op, s.max_m, s.n, result_of(s.dtype)};
+  }
   static Buffers::Extra extra(Team& team, GemmReduceScatter::Shape const& s, Plan const& p, Op op, PartialSums::Way way,
                               More const& more) {
     Buffers::Extra need = GpuPackets::need(team, use(s, op), p);
@@ -75,9 +77,9 @@ class GpuReduceScatter : public SumOperator {
   void by_packets(int64_t m, Tensor const& x, Tensor const& weight, WeightLayout layout, Tensor const& out,
                   SumEpilogue const& epilogue, Stream stream) {
     Linear linear;
-    linear.weight = weight, linear.layout = layout, linear.out = packets.rows(m);
+    linear.weight = weight, linear.layout = layout, linear.out = packets.rows(m), linear.scales = epilogue.scales;
     int64_t const k = layout == WeightLayout::kOutIn ? weight.columns : weight.rows;
-    GemmLaunch gemm = packets.gemm(packets.tiles(m, shape.n, k, layout, false), x, linear);
+    GemmLaunch gemm = packets.gemm(packets.tiles(m, shape.n, k, layout, false, shape.dtype), x, linear);
     GpuRecording* const recording = partials.recording();
     if (recording) recording->reserve(gemm), recording->begin(channel, stream);
     Call const call = channel.enter(fmt::format("m={}", m), stream);
@@ -103,7 +105,7 @@ class GpuAllReduce final : public GpuReduceScatter {
         result_scratch(GpuPartialSums::scratch_bytes(team, s.max_m, s.n, s.dtype, p, way)) {}
 
   static More sums(Team& team, GemmAllReduce::Shape const& s) {
-    int64_t const row = s.n * size_of(s.dtype), all = s.max_m * row;
+    int64_t const row = s.n * size_of(result_of(s.dtype)), all = s.max_m * row;
     if (!team.gpu()->through_host()) return {team.size(), all, 0};
     return {team.size(), Shards{s.max_m, team.size(), 1}.largest() * row, all};
   }
@@ -126,7 +128,8 @@ class GpuAllReduce final : public GpuReduceScatter {
                 WeightLayout layout, Tensor const& out, SumEpilogue const& epilogue, Stream stream) {
     int const rank = team.rank(), ranks = team.size();
     Gather gather{rank, arrival_words(m, shape.n, ranks, 8, {}), {}, call.digest};
-    gather.element_bytes = size_of(shape.dtype);
+    DType const result = result_of(shape.dtype);
+    gather.element_bytes = size_of(result);
     gather.row_bytes = gather.own_stride = shape.n * gather.element_bytes;
     for (int p = 0; p < ranks; ++p) {
       gather.buffers.base[p] = channel.data(call).at(p) + result_bytes;
@@ -139,12 +142,12 @@ class GpuAllReduce final : public GpuReduceScatter {
     }
     Shards const shards = gather.layout.shards;
     gather.own = gather.buffers.at(rank) + shards.begin(rank) * gather.row_bytes;
-    Tensor const all = matrix(gather.buffers.at(rank), shape.dtype, m, shape.n);
+    Tensor const all = matrix(gather.buffers.at(rank), result, m, shape.n);
     Tensor summed = all;
     summed.data = all.row(shards.begin(rank)), summed.rows = shards.size(rank);
 
     SumEpilogue at_owner, here;
-    at_owner.bias = epilogue.bias, at_owner.residual = epilogue.residual;
+    at_owner.bias = epilogue.bias, at_owner.residual = epilogue.residual, at_owner.scales = epilogue.scales;
     if (epilogue.residual) at_owner.residual.data = epilogue.residual.row(shards.begin(rank));
     here.norm_weight = epilogue.norm_weight, here.normed = epilogue.normed, here.norm_epsilon = epilogue.norm_epsilon;
     partials.run(channel, call, tiles, m, x, weight, layout, summed, at_owner, stream);

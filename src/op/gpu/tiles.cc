@@ -9,9 +9,10 @@
 
 namespace flux {
 
-Tiles choose_tiles(Plan const& plan, TiledRows m, int64_t n, int64_t k, WeightLayout layout, bool gated,
-                   Chip const& chip) {
-  auto const choice = choose_tile(plan.block_m, plan.block_n, m, n, k, layout, gated, chip);
+Tiles choose_tiles(Plan const& plan, TiledRows m, int64_t n, int64_t k, WeightLayout layout, bool gated, DType dtype,
+                   Chip const& of_gpu) {
+  Chip const chip = chip_for(of_gpu, dtype);
+  auto const choice = choose_tile(plan.block_m, plan.block_n, m, n, depth_of(k, dtype), layout, gated, chip);
   if (!choice)
     throw Error(ErrorKind::kUnsupported,
                 fmt::format("tile={}x{} is none of this GPU's{}: auto{}", plan.block_m, plan.block_n,
@@ -40,27 +41,36 @@ int gemm_processors(Plan const& plan, Gpu const& gpu, int copying) {
 }
 
 void prepare_tiles(Plan const& plan, DType dtype, Gpu const& gpu) {
+  Chip const chip = chip_for(gpu.chip(), dtype);
   for (WeightLayout layout : {WeightLayout::kOutIn, WeightLayout::kInOut})
-    for (TileRow const& tile : tile_rows(gpu.chip(), layout, false))
-      if (plan.block_m == 0 || (tile.tile_m == plan.block_m && tile.tile_n == plan.block_n))
+    for (TileRow const& tile : tile_rows(chip, layout, false))
+      if ((plan.block_m == 0 || (tile.tile_m == plan.block_m && tile.tile_n == plan.block_n)) &&
+          (layout == WeightLayout::kOutIn || size_of(dtype) > 1))
         prepare_gemm(tile, dtype, layout);
 }
 
 void require_on_gpu(std::string_view what, Tensor const& t) {
   if (!t || t.rows * t.columns == 0) return;
-  if (t.dtype != DType::kBF16 && t.dtype != DType::kF16)
+  if (size_of(t.dtype) > 2)
     throw Error(ErrorKind::kUnsupported,
-                fmt::format("{} is {}; GPU engines multiply bf16 and fp16", what, name(t.dtype)));
-  if (t.columns % 8 != 0 || (t.rows > 1 && t.stride % 8 != 0) || reinterpret_cast<uintptr_t>(t.data) % 16 != 0)
+                fmt::format("{} is {}; GPU engines multiply bf16, fp16, int8 and fp8", what, name(t.dtype)));
+  int64_t const unit = 16 / size_of(t.dtype);
+  if (t.columns % unit != 0 || (t.rows > 1 && t.stride % unit != 0) || reinterpret_cast<uintptr_t>(t.data) % 16 != 0)
     throw Error(ErrorKind::kUnsupported,
                 fmt::format("{} is [{}, {}] with rows {} elements apart; on GPUs columns and distance are multiples of "
-                            "8 elements and addresses of 16 bytes, so the nearest width is {}",
-                            what, t.rows, t.columns, t.stride, (t.columns + 7) / 8 * 8));
+                            "{} elements and addresses of 16 bytes, so the nearest width is {}",
+                            what, t.rows, t.columns, t.stride, unit, (t.columns + unit - 1) / unit * unit));
 }
 
 void require_on_gpu(Linear const& l) {
   require_on_gpu("the weight", l.weight), require_on_gpu("the output", l.out), require_on_gpu("the bias", l.bias);
+  require_on_gpu(l.scales);
   require(!l.up, "on GPUs gate and up are one weight, gate first; two were given");
+}
+
+void require_on_gpu(Scales const& scales) {
+  if (reinterpret_cast<uintptr_t>(scales.columns.data) % 16 != 0)
+    throw Error(ErrorKind::kUnsupported, "scales of columns start at an address that is no multiple of 16 bytes");
 }
 
 }  // namespace flux

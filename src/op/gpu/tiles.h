@@ -24,9 +24,9 @@ struct Tiles {
   int64_t rounded(int64_t rows) const { return (rows + tile.tile_m - 1) / tile.tile_m * tile.tile_m; }
 };
 
-/// The plan's tile, or the cheapest for m x n x k on so many processors. `n` counts gate and up where gated. Throws
-/// Error{kUnsupported} for a tile that is not in the table.
-Tiles choose_tiles(Plan const& plan, TiledRows m, int64_t n, int64_t k, WeightLayout layout, bool gated,
+/// The plan's tile, or the cheapest for m x n x k of `dtype` on so many processors. `n` counts gate and up where gated.
+/// Throws Error{kUnsupported} for a tile that is not in the table.
+Tiles choose_tiles(Plan const& plan, TiledRows m, int64_t n, int64_t k, WeightLayout layout, bool gated, DType dtype,
                    Chip const& chip);
 
 /// As in plan/pieces.h, but on a shared GPU, which has no processors to spare. Throws Error{kInvalid} where the plan
@@ -55,9 +55,10 @@ inline Tensor packed(Tensor t) {
   return t;
 }
 
-/// Throws Error{kUnsupported} for an operand that TMA cannot address, kInvalid for a layer that the GPU does not take.
-/// On every rank, before a call begins.
+/// Throws Error{kUnsupported} for an operand that the engines cannot address, kInvalid for a layer that the GPU does
+/// not take. On every rank, before a call begins.
 void require_on_gpu(std::string_view what, Tensor const& t);
 void require_on_gpu(Linear const& layer);
+void require_on_gpu(Scales const& scales);
 
 }  // namespace flux

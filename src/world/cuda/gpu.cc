@@ -261,6 +261,7 @@ Chip chip_of_device(int device) {
   Chip chip;
   chip.processors = read(cudaDevAttrMultiProcessorCount);
   chip.shared_bytes = read(cudaDevAttrMaxSharedMemoryPerBlockOptin);
+  chip.fp8 = major > 8 || (major == 8 && minor >= 9);
   [[maybe_unused]] bool const hopper = major == 9 && minor == 0;
 #if FLUX_WITH_SM90
   chip.engine = hopper ? EngineKind::kSm90 : EngineKind::kSm80;

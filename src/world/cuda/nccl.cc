@@ -27,6 +27,8 @@ int number_type(DType dtype) {
     case DType::kF32: return 7;
     case DType::kF64: return 8;
     case DType::kBF16: return 9;
+    case DType::kI8:
+    case DType::kF8: break;  // are not added up
   }
   return 0;
 }

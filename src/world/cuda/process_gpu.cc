@@ -195,6 +195,7 @@ std::shared_ptr<Gpu> open_process_gpu(Bootstrap& bootstrap, int device, double l
     mine = {{"processors", card->processors()},
             {"engine", static_cast<int>(card->chip().engine)},
             {"shared", card->chip().shared_bytes},
+            {"fp8", card->chip().fp8},
             {"uuid", std::vector<int>(uuid.begin(), uuid.end())},
             {"vmm", of_gpu(Sharing::kVmm, cannot_share_by_vmm)},
             {"ipc", of_gpu(Sharing::kIpc, cannot_share_by_ipc)}};
@@ -207,6 +208,7 @@ std::shared_ptr<Gpu> open_process_gpu(Bootstrap& bootstrap, int device, double l
     auto const theirs = nlohmann::json::parse(one);
     chip.processors = std::min(chip.processors, theirs["processors"].get<int>());
     chip.shared_bytes = std::min(chip.shared_bytes, theirs["shared"].get<int>());
+    chip.fp8 = chip.fp8 && theirs["fp8"].get<bool>();
     if (theirs["engine"] == static_cast<int>(EngineKind::kSm80)) chip.engine = EngineKind::kSm80;  // it runs on all
     different.insert(theirs["uuid"].get<std::vector<int>>());
     tenants += theirs["uuid"] == mine["uuid"];

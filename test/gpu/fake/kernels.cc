@@ -276,8 +276,8 @@ void multiply(GemmLaunch const& l) {
   host::Launch h;
   Linear layer;
   layer.weight = l.weight, layer.bias = l.bias, layer.layout = l.layout;
-  layer.activation = l.activation, layer.gated = l.gated;
-  layer.out = matrix(nullptr, l.weight.dtype, 0, l.columns());
+  layer.activation = l.activation, layer.gated = l.gated, layer.scales = l.scales;
+  layer.out = matrix(nullptr, result_of(l.weight.dtype), 0, l.columns());
   layer.out.stride = l.c_stride;
   h.set(layer, 0);
   for (int r = 0; r < kMaxRanks; ++r) {

@@ -40,6 +40,7 @@ TEST_F(FakeGpu, TheEngineIsTheBestThatRunsOrTheOneThatIsNamed) {
   for (auto word : {"", "auto", "sm90"}) {
     set("FLUX_ENGINE", word);
     EXPECT_EQ(chip_of_device(0).engine, EngineKind::kSm90) << word;
+    EXPECT_TRUE(chip_of_device(0).fp8);
   }
   set("FLUX_ENGINE", "sm80");
   EXPECT_EQ(chip_of_device(0).engine, EngineKind::kSm80);
@@ -49,6 +50,7 @@ TEST_F(FakeGpu, TheEngineIsTheBestThatRunsOrTheOneThatIsNamed) {
   set("FLUX_TEST_CONSUMER", "1"), set("FLUX_ENGINE", "");
   EXPECT_EQ(chip_of_device(0).engine, EngineKind::kSm80);
   EXPECT_EQ(chip_of_device(0).shared_bytes, 99 * 1024);
+  EXPECT_FALSE(chip_of_device(0).fp8);
   set("FLUX_ENGINE", "sm90");
   EXPECT_EQ(error_of(ErrorKind::kUnsupported, [] { chip_of_device(0); }),
             "FLUX_ENGINE=sm90 needs compute capability 9.0 and a build for it; GPU 0 has 8.6");
