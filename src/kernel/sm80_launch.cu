@@ -11,6 +11,19 @@
 namespace flux::sm80 {
 namespace {
 
+// See Loader::load_weights for the columns of a gated layer.
+void set_steps(Operands& o, Config const& config, WeightLayout layout, bool gated) {
+  int64_t const rows = config.rows_at_once(), half = config.warp_n() / 2, b_row = o.b_stride * 2;
+  o.a_step = rows * o.a_stride * 2;
+  if (layout == WeightLayout::kInOut) {
+    o.b_step = config.threads() / (config.block_n / 8) * b_row, o.b_stage = config.block_k * b_row;
+  } else {
+    o.b_step = (gated && rows > half ? rows / 2 : rows) * b_row;
+    o.b_step_up = gated ? (rows - half + o.up) * b_row : o.b_step;
+    o.b_step_down = gated ? (rows - o.up) * b_row : o.b_step;
+  }
+}
+
 void with_operands(GemmLaunch const& l, std::function<void(void*)> const& use) {
   require(l.route.kind != AnyRoute::Kind::kSum, "route=sum: the sm80 engine does not add at the owner; use route=push",
           ErrorKind::kUnsupported);
@@ -25,6 +38,7 @@ void with_operands(GemmLaunch const& l, std::function<void(void*)> const& use) {
   operands.k = l.k();
   operands.columns = static_cast<int>(l.columns());
   operands.up = static_cast<int>(l.columns());
+  set_steps(operands, kTable[l.tile.row], l.layout, l.gated);
   operands.row_scales = static_cast<float const*>(l.scales.rows.data);
   operands.column_scales = static_cast<float const*>(l.scales.columns.data);
   operands.epilogue = epilogue(l), operands.stamps = l.stamps;

@@ -17,6 +17,8 @@ struct Config {
   constexpr int threads() const { return 32 * warps_m * warps_n; }
   constexpr int warp_m() const { return block_m / warps_m; }
   constexpr int warp_n() const { return block_n / warps_n; }
+  /// Rows of k that all threads ask for at once, 16 bytes each.
+  constexpr int rows_at_once() const { return threads() / (block_k / 8); }
   constexpr int stage_bytes() const { return (block_m + block_n) * block_k * 2; }
   /// The finished tile waits where the operands were.
   constexpr int shared_bytes() const { return std::max(stages * stage_bytes(), block_m * block_n * 2); }

@@ -25,7 +25,7 @@ class Engine {
         shared_(static_cast<T*>(shared)),
         counts_(counts),
         loader_(operands),
-        maths_(static_cast<Stored*>(shared)) {
+        maths_(shared) {
     if (threadIdx.x == 0) counts_ = {};
     __syncthreads();
   }

@@ -47,18 +47,18 @@ class Maths {
   /// A warp's products, of 16 rows each.
   using Accumulators = float[S::kRows16][S::kColumns8][4];
 
-  __device__ Maths(Stored* stages) : a_(stages), b_(stages + S::kStages * Loader<S>::kElementsA) {
+  __device__ Maths(void* stages) : stages_(static_cast<unsigned char*>(stages)) {
     int const thread = static_cast<int>(threadIdx.x), lane = thread % 32;
-    lane_a_ = swizzled<kUnitsK>(warp_row<S>(thread) + lane % 16, lane / 16);
-    lane_b_ = S::kInOut ? swizzled<kUnitsN>(lane % 16, warp_column<S>(thread) / 8 + lane / 16)
-                        : swizzled<kUnitsK>(warp_column<S>(thread) + lane / 16 * 8 + lane % 8, lane / 8 % 2);
+    lane_a_ = swizzled<kUnitsK>(warp_row<S>(thread) + lane % 16, lane / 16) * 2;
+    lane_b_ = 2 * (S::kInOut ? swizzled<kUnitsN>(lane % 16, warp_column<S>(thread) / 8 + lane / 16)
+                             : swizzled<kUnitsK>(warp_column<S>(thread) + lane / 16 * 8 + lane % 8, lane / 8 % 2));
   }
 
   /// Adds the products of all of the loader's steps. Shared memory is free before and after.
   __device__ void accumulate(Accumulators& d, Loader<S>& loader) {
 #pragma unroll
-    for (int s = 0; s < S::kStages - 1; ++s) loader.next(stage_a(s), stage_b(s));
-    int read = 0;
+    for (int s = 0; s < S::kStages - 1; ++s) loader.next(stages_ + s * kStage);
+    int read = 0, write = (S::kStages - 1) * kStage;  // bytes before the stages
     arrived();
     load(fragments_[0], read, 0);
 #pragma unroll 1
@@ -67,14 +67,12 @@ class Maths {
       for (int k = 0; k < kParts; ++k) {
         if (k == kParts - 1) {
           arrived();  // the next step
-          read = read + 1 == S::kStages ? 0 : read + 1;
+          write = read;
+          read = read + kStage == S::kStages * kStage ? 0 : read + kStage;
         }
         load(fragments_[(k + 1) % 2], read, (k + 1) % kParts);
         multiply(d, fragments_[k % 2]);
-        if (k == 0) {
-          int const before = read == 0 ? S::kStages - 1 : read - 1;  // all warps have read that step
-          loader.next(stage_a(before), stage_b(before));
-        }
+        if (k == 0) loader.next(stages_ + write);  // all warps have read the step that is there
       }
     }
     cute::cp_async_wait<0>();
@@ -82,37 +80,35 @@ class Maths {
   }
 
  private:
-  static constexpr int kParts = S::kK / 16, kUnitsK = S::kK / 8, kUnitsN = S::kN / 8;
+  static constexpr int kStage = Loader<S>::kBytes, kParts = S::kK / 16, kUnitsK = S::kK / 8, kUnitsN = S::kN / 8;
   static_assert(kParts % 2 == 0);
 
   struct Fragments {
     uint32_t a[S::kRows16][4], b[S::kColumns8][2];
   };
 
-  __device__ Stored* stage_a(int stage) const { return a_ + stage * Loader<S>::kElementsA; }
-  __device__ Stored* stage_b(int stage) const { return b_ + stage * Loader<S>::kElementsB; }
-
   static __device__ void arrived() {
     cute::cp_async_wait<S::kStages - 2>();
     __syncthreads();
   }
 
-  // Where swizzled() exchanges units, it adds 16 of k, or 8 columns, as an exclusive or.
+  // Where swizzled() exchanges units, it adds 32 bytes of k, or 8 columns, as an exclusive or.
   __device__ void load(Fragments& f, int stage, int k) const {
-    Stored const* const a = stage_a(stage) + (lane_a_ ^ k * 16);
-    Stored const* const b = stage_b(stage) + (S::kInOut ? k * 16 * S::kN : lane_b_ ^ k * 16);
-    auto at = [](Stored const* matrix) -> cute::uint128_t const& {
+    unsigned char const* const a = stages_ + stage + (lane_a_ ^ k * 32);
+    unsigned char const* const b =
+        stages_ + stage + Loader<S>::kBytesA + (S::kInOut ? k * 32 * S::kN : lane_b_ ^ k * 32);
+    auto at = [](unsigned char const* matrix) -> cute::uint128_t const& {
       return *reinterpret_cast<cute::uint128_t const*>(matrix);
     };
 #pragma unroll
     for (int i = 0; i < S::kRows16; ++i)
-      cute::SM75_U32x4_LDSM_N::copy(at(a + i * 16 * S::kK), f.a[i][0], f.a[i][1], f.a[i][2], f.a[i][3]);
+      cute::SM75_U32x4_LDSM_N::copy(at(a + i * 32 * S::kK), f.a[i][0], f.a[i][1], f.a[i][2], f.a[i][3]);
 #pragma unroll
     for (int i = 0; i < S::kColumns8; i += 2) {
       if constexpr (S::kInOut)
-        cute::SM75_U16x8_LDSM_T::copy(at(b + (lane_b_ ^ i * 8)), f.b[i][0], f.b[i][1], f.b[i + 1][0], f.b[i + 1][1]);
+        cute::SM75_U16x8_LDSM_T::copy(at(b + (lane_b_ ^ i * 16)), f.b[i][0], f.b[i][1], f.b[i + 1][0], f.b[i + 1][1]);
       else
-        cute::SM75_U32x4_LDSM_N::copy(at(b + i * 8 * S::kK), f.b[i][0], f.b[i][1], f.b[i + 1][0], f.b[i + 1][1]);
+        cute::SM75_U32x4_LDSM_N::copy(at(b + i * 16 * S::kK), f.b[i][0], f.b[i][1], f.b[i + 1][0], f.b[i + 1][1]);
     }
   }
 
@@ -127,8 +123,8 @@ class Maths {
       }
   }
 
-  Stored *a_, *b_;
-  int lane_a_, lane_b_;  // elements of a stage before what this lane asks ldmatrix for
+  unsigned char* stages_;
+  int lane_a_, lane_b_;  // bytes of a stage's half before what this lane asks ldmatrix for
   Fragments fragments_[2];
 };
 

@@ -12,6 +12,9 @@ struct Operands {
   int64_t a_stride;         // from row to row in 16 bits, as the weight's
   void const* b;            // [n, k] or [k, n]
   int64_t b_stride;
+  // Bytes from what a thread asks for to what it asks for next: rows; weights, in one half of a warp's columns, from
+  // gate to up and back; weights [in,out] of the next step of k.
+  int64_t a_step, b_step, b_step_up, b_step_down, b_stage;
   Symmetric<void> c;  // by rank: [rows, columns]
   int64_t c_stride;
   int64_t k;    // elements

@@ -73,7 +73,7 @@ class GpuPartialSums {
   bool staged() const { return staged(way_); }
   static bool staged(Way way) { return way == Way::kStage || way == Way::kRing; }
   static int64_t staging_bytes(int64_t max_m, int64_t n, DType dtype, Way way) {
-    return staged(way) ? Buffers::padded(max_m * n * size_of(dtype)) : 0;
+    return staged(way) ? Buffers::padded(max_m * n * size_of(result_of(dtype))) : 0;
   }
 
   Team& team_;
