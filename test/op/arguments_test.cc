@@ -218,7 +218,9 @@ TEST(Arguments, OfOneByte) {
           auto op = std::make_shared<GemmAllReduce>(world, GemmAllReduce::Shape{kM, kN, dtype});
           return [op, dtype](A& a) {
             OwnedTensor const x(dtype, kM, a.linear.weight.columns);
-            op->run(kM, x, a.linear.weight, WeightLayout::kOutIn, a.linear.out, {.scales = a.linear.scales});
+            SumEpilogue epilogue;
+            epilogue.scales = a.linear.scales;
+            op->run(kM, x, a.linear.weight, WeightLayout::kOutIn, a.linear.out, epilogue);
           };
         });
   }

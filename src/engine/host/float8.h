@@ -15,8 +15,8 @@ struct Float8 {
   static Float8 nearest(double x) {
     if (std::isnan(x)) return {kNan};
     double const size = std::min(std::abs(x), 448.0);
-    int exponent = 0;
-    std::frexp(size, &exponent);
+    int exponent = kLeast;
+    if (size > 0) std::frexp(size, &exponent);
     int const unit = std::max(exponent - 4, kLeast);  // of the last bit, as a power of two
     // A mantissa that rounds up to the next power carries into the exponent.
     int const rounded = (unit - kLeast) * 8 + static_cast<int>(std::nearbyint(std::ldexp(size, -unit)));
