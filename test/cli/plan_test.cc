@@ -46,15 +46,15 @@ TEST(Plan, EveryNamedMachineAndAFile) {
 // An A100 multiplies int8 twice as fast as bf16, and gathers half the bytes; partial sums stay bf16.
 TEST(Plan, OperandsOfOneByteTakeHalf) {
   auto of = [](std::string const& op, std::string const& dtype, std::string const& machine) {
-    return flux("plan " + op + " --m 8192 --n 49152 --k 12288 --json --machine " + machine + " --dtype " + dtype)
+    return flux("plan " + op + " --m 2048 --n 16384 --k 12288 --json --machine " + machine + " --dtype " + dtype)
         .json();
   };
   auto ratio = [](nlohmann::json const& a, nlohmann::json const& b, char const* field) {
     return a[field].get<double>() / b[field].get<double>();
   };
   auto const int8 = of("ag_gemm", "int8", "a100-pcie"), bf16 = of("ag_gemm", "bf16", "a100-pcie");
-  EXPECT_NEAR(ratio(int8, bf16, "gemm_us"), 0.5, 0.02);
-  EXPECT_NEAR(ratio(int8, bf16, "comm_us"), 0.5, 0.02);
+  EXPECT_NEAR(ratio(int8, bf16, "gemm_us"), 0.5, 0.05);
+  EXPECT_NEAR(ratio(int8, bf16, "comm_us"), 0.5, 0.05);
   EXPECT_LT(ratio(int8, bf16, "total_us"), 0.55);
   EXPECT_NEAR(ratio(of("gemm_rs", "int8", "a100-pcie"), of("gemm_rs", "bf16", "a100-pcie"), "comm_us"), 1, 1e-9);
   EXPECT_NEAR(ratio(of("ag_gemm", "fp8", "l20"), of("ag_gemm", "int8", "l20"), "total_us"), 1, 1e-9);

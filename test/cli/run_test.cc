@@ -103,7 +103,7 @@ TEST(Run, BadInputGetsOneSentenceAndCodeTwo) {
   for (Case const& c : {Case{"run ag_gemm --m 8 --n 8", "--k is required"},
                         {"run ag_gemm --m -3 --n 8 --k 8", "m is -3"},
                         {"run ag_gemm --m x --n 8 --k 8", "x"},
-                        {"run ag_gemm --m 8 --n 8 --k 8 --dtype int8", "allowed are fp32, bf16, fp16, fp64"},
+                        {"run ag_gemm --m 8 --n 8 --k 8 --dtype int4", "allowed are fp32, bf16, fp16, fp64, int8, fp8"},
                         {"run ag_gemm --m 8 --n 8 --k 8 --ranks 17", "17"},
                         {"run ag_gemm --m 8 --n 8 --k 8 --ranks 0", "0"},
                         {"run ag_gemm --m 8 --n 9 --k 8 --gated", "even n"},

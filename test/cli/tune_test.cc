@@ -49,7 +49,7 @@ TEST(Tune, ABrokenCacheIsASentenceAndNoFailure) {
 
 TEST(Tune, BadInputGetsOneSentenceAndCodeTwo) {
   for (auto const& [arguments, says] : {std::pair{"tune", "op is required"},
-                                        {"tune ag_gemm --m 8 --n 8 --k 8 --dtype int8", "int8"},
+                                        {"tune ag_gemm --m 8 --n 8 --k 8 --dtype int4", "int4"},
                                         {"tune ag_gemm --m 0 --n 8 --k 8", "m is 0"},
                                         {"tune ag_gemm --m 8 --n 8 --k 8 --rounds 0", "rounds"}}) {
     Outcome const done = flux(arguments);
