@@ -164,9 +164,13 @@ torch.library.register_autograd("flux::gemm_all_reduce", _reduce_backward, setup
 torch.library.register_autograd("flux::column_linear", _column_backward, setup_context=_sum_setup)
 
 
-def _recomputing() -> bool:
-    """Whether this forward pass is part of a backward one: an activation checkpoint's."""
-    return not torch.compiler.is_compiling() and torch._C._current_graph_task_id() != -1
+def _checkpointed() -> bool:
+    """Whether this forward pass is an activation checkpoint's: recomputed within a backward pass, or the one whose saved
+    tensors are dropped until then, and which must save the same."""
+    if torch.compiler.is_compiling():
+        return False
+    hooks = torch._C._autograd._top_saved_tensors_default_hooks(False)
+    return torch._C._current_graph_task_id() != -1 or bool(hooks) and hooks[0].__module__ == "torch.utils.checkpoint"
 
 
 def all_gather_gemm(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, world: World, m: int | None = None,
@@ -174,11 +178,11 @@ def all_gather_gemm(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, wo
     """x [m_r, k], weight [n_r, k], bias [n_r] -> all_gather(x) wᵀ + bias [m, n_r], with gradients.
 
     m: rows over all ranks; None: the ranks' parts are equal. keep: the gathered rows stay for the weight's gradient
-    (m k elements); False: they are gathered again in the backward pass, unless this is a forward pass recomputed within
-    one: its rows are used at once, so they stay.
+    (m k elements); False: they are gathered again in the backward pass, but not where activations are recomputed: rows
+    gathered then are used at once, so they stay.
     """
     m = x.size(0) * world.size if m is None else m
-    keep = (keep or _recomputing()) and torch.is_grad_enabled() and weight.requires_grad
+    keep = (keep or _checkpointed()) and torch.is_grad_enabled() and weight.requires_grad
     return torch.ops.flux.all_gather_gemm(x, weight, bias, world.handle, m, in_out, keep)[0]
 
 
