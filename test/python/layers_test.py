@@ -1,24 +1,35 @@
-"""Layers in processes under torchrun, which meet by gloo: a small Llama against the same one unsharded."""
+"""Layers, models and groups in processes under torchrun, which meet by gloo: sharded against unsharded."""
 
-import os
-import pathlib
-import subprocess
-import sys
+import importlib.util
 
 import pytest
+from launch import torchrun
 
 pytest.importorskip("torch")
-HERE = pathlib.Path(__file__).parent
+
+
+def needs(package):
+    if importlib.util.find_spec(package) is None:
+        pytest.skip(f"{package} is not installed")
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
-@pytest.mark.parametrize("mode", ["sequence", "whole", "off"])
-def test_a_small_llama(mode, ranks):
+def test_a_small_llama(ranks):
     """Losses of 50 training steps in fp64 and fp32, state both ways, tokens from a KV cache; FLUX=off too."""
-    if mode == "off" and ranks == 4:
-        pytest.skip("two ranks tell as much")
-    environment = {**os.environ, "FLUX": "off" if mode == "off" else "on", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}", HERE / "llama.py",
-         mode], env=environment, capture_output=True, text=True, timeout=200)
-    assert done.returncode == 0, done.stderr[-6000:]
+    torchrun(ranks, "llama.py", "sequence", "whole", *(["off"] if ranks == 2 else []))
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_models_of_transformers(ranks):
+    needs("transformers")
+    torchrun(ranks, "huggingface.py")
+
+
+def test_megatron():
+    """Two by two: tensor-parallel groups beside data-parallel or pipeline ones."""
+    needs("megatron")
+    torchrun(4, "on_megatron.py")
+
+
+def test_groups_and_compilation():
+    torchrun(4, "groups.py")

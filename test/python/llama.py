@@ -1,5 +1,6 @@
 """A small Llama, unsharded or out of flux.nn's layers, with the same names, and what torchrun starts to compare them."""
 
+import os
 import sys
 
 import torch
@@ -108,8 +109,8 @@ def generate(model, count):
     return found
 
 
-def main(mode):
-    dist.init_process_group("gloo")
+def check(mode):
+    os.environ["FLUX"] = "off" if mode == "off" else "on"
     world = flux.World.from_torch(limit_seconds=60)
     data = torch.randint(WORDS, (50, LENGTH + 1), generator=torch.Generator().manual_seed(5))
     for dtype, bound in ((torch.float64, 1e-9), (torch.float32, 1e-4)):
@@ -127,10 +128,11 @@ def main(mode):
             torch.testing.assert_close(again[name], value, rtol=100 * bound, atol=100 * bound)
         if mode != "sequence":
             assert generate(ours, 20) == generate(whole, 20)
-    del ours, world
-    dist.destroy_process_group()
 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    main(sys.argv[1])
+    dist.init_process_group("gloo")
+    for mode in sys.argv[1:]:
+        check(mode)
+    dist.destroy_process_group()
