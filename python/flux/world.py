@@ -122,12 +122,12 @@ class World:
         return world
 
     @staticmethod
-    def of_group(group: Any) -> World:
+    def of_group(group: Any, device: Any = None) -> World:
         """The world of that group of torch.distributed, made by from_torch when first asked for, collectively, and kept
         to the end of the process."""
         world = _by_group.get(group)
         if world is None:
-            world = _by_group[group] = World.from_torch(group)
+            world = _by_group[group] = World.from_torch(group, device)
         return world
 
     def rows(self, m: int) -> tuple[int, int]:

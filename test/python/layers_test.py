@@ -33,3 +33,8 @@ def test_megatron():
 
 def test_groups_and_compilation():
     torchrun(4, "groups.py")
+
+
+def test_the_plugin_of_vllm():
+    """In a stand-in with vLLM's interface; vLLM itself needs GPUs."""
+    torchrun(2, "on_vllm.py")
