@@ -1,9 +1,11 @@
 """Layers, models and groups in processes under torchrun, which meet by gloo: sharded against unsharded."""
 
 import importlib.util
+import json
+import sys
 
 import pytest
-from launch import torchrun
+from launch import run, torchrun
 
 pytest.importorskip("torch")
 
@@ -38,3 +40,23 @@ def test_groups_and_compilation():
 def test_the_plugin_of_vllm():
     """In a stand-in with vLLM's interface; vLLM itself needs GPUs."""
     torchrun(2, "on_vllm.py")
+
+
+def test_the_benchmark_of_layers(tmp_path):
+    said = run([sys.executable, "-m", "flux.bench", "model", "--cpu", "--shape", "llama3-8b", "--batch", "2", "--length", "16",
+                "--rounds", "2", "--out", tmp_path])
+    assert "no torch_symm_mem: torch's symmetric memory needs GPUs" in said
+    (path,) = tmp_path.glob("*-cpux*-model.json")
+    rows = json.loads(path.read_text())["rows"]
+    assert [(row["phase"], row["method"]) for row in rows] == [
+        (phase, method) for phase in ("train", "prefill", "decode") for method in ("flux", "megatron_style", "vllm_style")
+        if (phase, method) != ("decode", "megatron_style")]
+    assert all(0 < row["error"] < 1e-5 and 0 < row["p10_us"] <= row["total_us"] for row in rows)
+
+
+def test_the_benchmark_needs_a_gpu_or_cpu():
+    import torch
+
+    if not torch.cuda.is_available():
+        with pytest.raises(AssertionError, match="--cpu measures small shapes on cores"):
+            run([sys.executable, "-m", "flux.bench", "layer", "--tp", "1"])
