@@ -1,13 +1,13 @@
 """What torchrun starts: small random models of transformers, sharded against unsharded."""
 
 import copy
-import sys
 import tempfile
 
 import pytest
 import torch
 import torch.distributed as dist
 import transformers
+from ranks import world_of
 
 import flux
 from flux.nn import full_state_dict
@@ -95,18 +95,13 @@ def check_refusals(world):
         flux.parallelize(random_model("gpt2"), flux.World.local(1)[0])
 
 
-def main():
-    dist.init_process_group("gloo")
-    world = flux.World.from_torch(limit_seconds=60)
-    for name in MODELS:
-        for from_rows in (0, 10, 10**9):  # divided, only the prompt divided, whole
-            check(name, world, from_rows)
-    check_files(world)
-    check_refusals(world)
-    del world
-    dist.destroy_process_group()
-
-
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    sys.exit(main())
+    dist.init_process_group("gloo")
+    for world in (world_of(4), world_of(2)):
+        for name in MODELS:
+            for from_rows in (0, 10, 10**9):  # divided, only the prompt divided, whole
+                check(name, world, from_rows)
+    check_files(world)
+    check_refusals(world)
+    dist.destroy_process_group()

@@ -1,14 +1,13 @@
 """A small Llama, unsharded or out of flux.nn's layers, with the same names, and what torchrun starts to compare them."""
 
 import os
-import sys
 
 import torch
 import torch.distributed as dist
+from ranks import world_of
 from torch import nn
 from torch.nn.functional import cross_entropy, silu
 
-import flux
 from flux.nn import ParallelAttention, ParallelMLP, full_state_dict
 from flux.torch_ops import gather_rows, scatter_rows
 
@@ -109,9 +108,9 @@ def generate(model, count):
     return found
 
 
-def check(mode):
+def check(mode, ranks):
     os.environ["FLUX"] = "off" if mode == "off" else "on"
-    world = flux.World.from_torch(limit_seconds=60)
+    world = world_of(ranks)
     data = torch.randint(WORDS, (50, LENGTH + 1), generator=torch.Generator().manual_seed(5))
     for dtype, bound in ((torch.float64, 1e-9), (torch.float32, 1e-4)):
         torch.manual_seed(7)
@@ -133,6 +132,6 @@ def check(mode):
 if __name__ == "__main__":
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
-    for mode in sys.argv[1:]:
-        check(mode)
+    for mode, ranks in [("sequence", 4), ("whole", 4), ("sequence", 2), ("whole", 2), ("off", 2)]:
+        check(mode, ranks)
     dist.destroy_process_group()

@@ -116,12 +116,12 @@ def problem(options: argparse.Namespace, world: World, shape: Shape, phase: str,
 
 def main() -> None:
     options = arguments()
+    if not options.cpu and torch.cuda.device_count() < options.tp:
+        raise InvalidError(f"torch sees {torch.cuda.device_count()} GPUs for {options.tp} ranks; --cpu measures small shapes on cores")
     if "RANK" not in os.environ:
         os.execv(sys.executable, [sys.executable, "-m", "torch.distributed.run", "--standalone",
                                   f"--nproc-per-node={options.tp}", "-m", "flux.bench", *sys.argv[1:]])
     if not options.cpu:
-        if not torch.cuda.is_available():
-            raise InvalidError("torch sees no GPU here; --cpu measures small shapes on cores")
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     dist.init_process_group("gloo" if options.cpu else "nccl")
     world, rows = World.from_torch(), []
