@@ -2,8 +2,9 @@
 
 A world crosses as its integer handle. x has the rows of this rank, and m says how many there are over all ranks, since
 parts may differ. The gradient of AG+GEMM is GEMM+RS and the reverse; that of GEMM+AR needs no communication, and that
-of a column-parallel layer without sequence parallelism is GEMM+AR. Weight gradients are plain matrix products of torch,
-from the gathered rows: those of AG+GEMM are kept from the forward pass (keep=True) or gathered again.
+of a column-parallel layer without sequence parallelism is GEMM+AR. Weight gradients (weight_gradient.py) are products
+of torch from the gathered rows, on GPUs beside the communication of the input's gradient; the rows of AG+GEMM are kept
+from the forward pass (keep=True) or gathered again.
 
 Everything here also runs with FLUX=off, by torch's own collectives, which are what the tests compare with.
 """
@@ -14,6 +15,7 @@ import torch
 from torch import Tensor
 
 from . import operators, unfused
+from .weight_gradient import Beside, weight_gradient
 from .world import World
 
 
@@ -88,10 +90,6 @@ def _(x, weight, bias, world, in_out):
     return x.new_empty(x.size(0), weight.size(1 if in_out else 0))
 
 
-def _weight_gradient(dy: Tensor, x: Tensor, in_out: bool) -> Tensor:
-    return x.t() @ dy if in_out else dy.t() @ x
-
-
 def _save(ctx, x, weight, bias, world, in_out, *more) -> None:
     ctx.save_for_backward(x, weight, *more)
     ctx.world, ctx.in_out, ctx.biased = world, in_out, bias is not None
@@ -107,11 +105,14 @@ def _gather_setup(ctx, inputs, output) -> None:
 def _gather_backward(ctx, dy, _):
     x, weight, rows = ctx.saved_tensors
     want_x, want_w, want_b = ctx.needs_input_grad[:3]
+    if want_w and rows is None:
+        rows = torch.ops.flux.all_gather(x, ctx.world, ctx.m)
+    beside, dw = Beside(dy), None
     dx = torch.ops.flux.gemm_reduce_scatter(dy, weight, None, ctx.world, not ctx.in_out) if want_x else None
-    dw = None
-    if want_w:
-        rows = torch.ops.flux.all_gather(x, ctx.world, ctx.m) if rows is None else rows
-        dw = _weight_gradient(dy, rows, ctx.in_out)
+    with beside.within():
+        if want_w:
+            dw = weight_gradient(weight, dy, rows, ctx.in_out)
+    beside.join()
     return dx, dw, dy.sum(0) if want_b and ctx.biased else None, None, None, None, None
 
 
@@ -130,7 +131,7 @@ def _scatter_backward(ctx, dy):
     elif keep:
         dy = torch.ops.flux.all_gather(dy, ctx.world, x.size(0))
     if want_w:
-        dw = _weight_gradient(dy, x, ctx.in_out)
+        dw = weight_gradient(weight, dy, x, ctx.in_out)
     if want_b and ctx.biased:
         db = dy.sum(0)
     return dx, dw, db, None, None
@@ -141,15 +142,19 @@ def _reduce_backward(ctx, dy):
     x, weight = ctx.saved_tensors
     want_x, want_w, want_b = ctx.needs_input_grad[:3]
     dx = dy @ (weight.t() if ctx.in_out else weight) if want_x else None
-    dw = _weight_gradient(dy, x, ctx.in_out) if want_w else None
+    dw = weight_gradient(weight, dy, x, ctx.in_out) if want_w else None
     return dx, dw, dy.sum(0) if want_b and ctx.biased else None, None, None
 
 
 def _column_backward(ctx, dy):
     x, weight = ctx.saved_tensors
     want_x, want_w, want_b = ctx.needs_input_grad[:3]
+    beside, dw = Beside(dy), None
     dx = torch.ops.flux.gemm_all_reduce(dy, weight, None, ctx.world, not ctx.in_out) if want_x else None
-    dw = _weight_gradient(dy, x, ctx.in_out) if want_w else None
+    with beside.within():
+        if want_w:
+            dw = weight_gradient(weight, dy, x, ctx.in_out)
+    beside.join()
     return dx, dw, dy.sum(0) if want_b and ctx.biased else None, None, None
 
 
@@ -159,15 +164,25 @@ torch.library.register_autograd("flux::gemm_all_reduce", _reduce_backward, setup
 torch.library.register_autograd("flux::column_linear", _column_backward, setup_context=_sum_setup)
 
 
+def _checkpointed() -> bool:
+    """Whether this forward pass is an activation checkpoint's: recomputed within a backward pass, or the one whose saved
+    tensors are dropped until then, and which must save the same."""
+    if torch.compiler.is_compiling():
+        return False
+    hooks = torch._C._autograd._top_saved_tensors_default_hooks(False)
+    return torch._C._current_graph_task_id() != -1 or bool(hooks) and hooks[0].__module__ == "torch.utils.checkpoint"
+
+
 def all_gather_gemm(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, world: World, m: int | None = None,
                     in_out: bool = False, keep: bool = True) -> Tensor:
     """x [m_r, k], weight [n_r, k], bias [n_r] -> all_gather(x) wᵀ + bias [m, n_r], with gradients.
 
     m: rows over all ranks; None: the ranks' parts are equal. keep: the gathered rows stay for the weight's gradient
-    (m k elements); False: they are gathered again in the backward pass.
+    (m k elements); False: they are gathered again in the backward pass, but not where activations are recomputed: rows
+    gathered then are used at once, so they stay.
     """
     m = x.size(0) * world.size if m is None else m
-    keep = keep and torch.is_grad_enabled() and weight.requires_grad
+    keep = (keep or _checkpointed()) and torch.is_grad_enabled() and weight.requires_grad
     return torch.ops.flux.all_gather_gemm(x, weight, bias, world.handle, m, in_out, keep)[0]
 
 
@@ -187,3 +202,35 @@ def column_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, worl
                   in_out: bool = False) -> Tensor:
     """x [m, k] (the same on every rank), weight [n_r, k], bias [n_r] -> x wᵀ + bias [m, n_r]; its gradient is GEMM+AR."""
     return torch.ops.flux.column_linear(x, weight, bias, world.handle, in_out)
+
+
+class _GatherRows(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, world, m):
+        ctx.rows = world.rows(m)
+        return torch.ops.flux.all_gather(x, world.handle, m)
+
+    @staticmethod
+    def backward(ctx, dy):
+        return dy.narrow(0, *ctx.rows), None, None
+
+
+class _ScatterRows(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, world):
+        ctx.world, ctx.m = world, x.size(0)
+        return x.narrow(0, *world.rows(x.size(0))).clone()
+
+    @staticmethod
+    def backward(ctx, dy):
+        return torch.ops.flux.all_gather(dy, ctx.world.handle, ctx.m), None
+
+
+def gather_rows(x: Tensor, world: World, m: int) -> Tensor:
+    """x [m_r, k] -> [m, k] on every rank, each of which goes on with the same: a rank's gradient is its own rows'."""
+    return _GatherRows.apply(x, world, m)
+
+
+def scatter_rows(x: Tensor, world: World) -> Tensor:
+    """x [m, k], the same on every rank -> this rank's rows [m_r, k]; its gradient gathers everybody's."""
+    return _ScatterRows.apply(x, world)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import os
 import sys
@@ -15,6 +16,8 @@ from .errors import Error, InvalidError, TimeoutError
 
 _by_handle: weakref.WeakValueDictionary[int, World] = weakref.WeakValueDictionary()
 _handles = itertools.count(1)
+_by_group: dict[Any, World] = {}
+atexit.register(_by_group.clear)
 
 
 def switched_off() -> bool:
@@ -116,6 +119,15 @@ class World:
         world = _by_handle.get(handle)
         if world is None:
             raise InvalidError(f"no world has the handle {handle}: keep the World as long as it is used")
+        return world
+
+    @staticmethod
+    def of_group(group: Any, device: Any = None) -> World:
+        """The world of that group of torch.distributed, made by from_torch when first asked for, collectively, and kept
+        to the end of the process."""
+        world = _by_group.get(group)
+        if world is None:
+            world = _by_group[group] = World.from_torch(group, device)
         return world
 
     def rows(self, m: int) -> tuple[int, int]:

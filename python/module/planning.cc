@@ -4,6 +4,7 @@
 #include "flux/version.h"
 #include "plan/candidates.h"
 #include "plan/machine.h"
+#include "report/result_file.h"
 #include "world.h"
 #include "world/gpu_report.h"
 
@@ -60,6 +61,12 @@ void bind_planning(nb::module_& module) {
   module.def("plan", &plan, nb::arg("op"), nb::arg("m"), nb::arg("n"), nb::arg("k"), nb::arg("ranks"),
              nb::arg("machine"), nb::arg("dtype"), nb::arg("in_out"), nb::arg("gated"));
   module.def("facts", &facts);
+  module.def(
+      "write_result",
+      [](std::string const& folder, std::string const& text) {
+        return write_result(folder, parse_result(text, "these results")).string();
+      },
+      nb::arg("folder"), nb::arg("text"));
 }
 
 }  // namespace flux::python

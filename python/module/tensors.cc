@@ -87,8 +87,17 @@ DType dlpack_dtype(std::string_view what, nb::dlpack::dtype dtype) {
                            dtype.code < std::size(kNames) ? kNames[dtype.code] : "of an unknown type ", dtype.bits));
 }
 
+std::string text_of(nb::object const& object) { return nb::str(object).c_str(); }
+
 Operand of_dlpack(nb::handle object, std::string_view what, int device, Access access, Stream stream) {
   nb::object given = nb::borrow(object);
+  // NumPy holds bfloat16 (of ml_dtypes) and does not hand it over: as integers of that size it does.
+  std::string const library = text_of(object.type().attr("__module__"));
+  bool const as_integers =
+      library == "numpy" && nb::hasattr(object, "view") && text_of(object.attr("dtype")) == "bfloat16";
+  if (as_integers) given = object.attr("view")("uint16");
+  if (access == Access::kWrite && library.starts_with("jax"))
+    refuse(what, "is an array of JAX, which may not be written to; pass one of NumPy or CuPy");
   // The producer orders its own stream before ours, which costs nothing where they are the same. 1: CUDA's default.
   if (device != kHostMemory && nb::hasattr(object, "__dlpack_device__") &&
       nb::cast<int>(object.attr("__dlpack_device__")()[0]) == nb::device::cuda::value)
@@ -104,7 +113,7 @@ Operand of_dlpack(nb::handle object, std::string_view what, int device, Access a
     refuse(what, fmt::format("is {}{}; a {}tensor of torch or one that speaks DLPack is needed",
                              access == Access::kWrite ? "read-only or " : "", nb::str(object.type()).c_str(),
                              access == Access::kWrite ? "writable " : ""));
-  DType const dtype = dlpack_dtype(what, o.held.dtype());
+  DType const dtype = as_integers ? DType::kBF16 : dlpack_dtype(what, o.held.dtype());
   int const type = o.held.device_type();
   bool const on_gpu = type == nb::device::cuda::value;
   if (!on_gpu && type != nb::device::cpu::value)

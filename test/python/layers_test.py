@@ -1,24 +1,58 @@
-"""Layers in processes under torchrun, which meet by gloo: a small Llama against the same one unsharded."""
+"""Layers, models and groups in processes under torchrun, which meet by gloo: sharded against unsharded."""
 
-import os
-import pathlib
-import subprocess
+import importlib.util
+import json
 import sys
 
 import pytest
+from launch import run, torchrun
 
 pytest.importorskip("torch")
-HERE = pathlib.Path(__file__).parent
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
-@pytest.mark.parametrize("mode", ["sequence", "whole", "off"])
-def test_a_small_llama(mode, ranks):
-    """Losses of 50 training steps in fp64 and fp32, state both ways, tokens from a KV cache; FLUX=off too."""
-    if mode == "off" and ranks == 4:
-        pytest.skip("two ranks tell as much")
-    environment = {**os.environ, "FLUX": "off" if mode == "off" else "on", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}", HERE / "llama.py",
-         mode], env=environment, capture_output=True, text=True, timeout=200)
-    assert done.returncode == 0, done.stderr[-6000:]
+def needs(package):
+    if importlib.util.find_spec(package) is None:
+        pytest.skip(f"{package} is not installed")
+
+
+def test_a_small_llama():
+    """Losses of 50 training steps in fp64 and fp32, state both ways, tokens from a KV cache, on 4 and 2 ranks; FLUX=off too."""
+    torchrun(4, "llama.py")
+
+
+def test_models_of_transformers():
+    """On 4 ranks, and twice on 2."""
+    needs("transformers")
+    torchrun(4, "huggingface.py")
+
+
+def test_megatron():
+    """Two by two: tensor-parallel groups beside data-parallel or pipeline ones."""
+    needs("megatron")
+    torchrun(4, "on_megatron.py")
+
+
+def test_groups_and_compilation():
+    torchrun(4, "groups.py")
+
+
+def test_the_plugin_of_vllm():
+    """In a stand-in with vLLM's interface; vLLM itself needs GPUs."""
+    torchrun(2, "on_vllm.py")
+
+
+def test_the_benchmark_of_layers(tmp_path):
+    said = run([sys.executable, "-m", "flux.bench", "model", "--cpu", "--shape", "llama3-8b", "--batch", "2", "--length", "16",
+                "--rounds", "2", "--out", tmp_path])
+    assert "no torch_symm_mem: torch's symmetric memory needs GPUs" in said
+    (path,) = tmp_path.glob("*-cpux*-model.json")
+    rows = json.loads(path.read_text())["rows"]
+    assert [(row["phase"], row["method"]) for row in rows] == [
+        (phase, method) for phase in ("train", "prefill", "decode") for method in ("flux", "megatron_style", "vllm_style")
+        if (phase, method) != ("decode", "megatron_style")]
+    assert all(0 < row["error"] < 1e-5 and 0 < row["p10_us"] <= row["total_us"] for row in rows)
+
+
+def test_the_benchmark_says_what_it_needs():
+    with pytest.raises(AssertionError, match="GPUs for 9 ranks; --cpu measures small shapes on cores"):
+        run([sys.executable, "-m", "flux.bench", "layer", "--tp", "9"])

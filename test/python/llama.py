@@ -1,14 +1,15 @@
 """A small Llama, unsharded or out of flux.nn's layers, with the same names, and what torchrun starts to compare them."""
 
-import sys
+import os
 
 import torch
 import torch.distributed as dist
+from ranks import world_of
 from torch import nn
 from torch.nn.functional import cross_entropy, silu
 
-import flux
 from flux.nn import ParallelAttention, ParallelMLP, full_state_dict
+from flux.torch_ops import gather_rows, scatter_rows
 
 HIDDEN, INNER, HEADS, KEY_HEADS, LAYERS, WORDS, LENGTH = 32, 96, 8, 4, 2, 40, 12
 
@@ -62,19 +63,6 @@ class Block(nn.Module):
         return x + self.mlp(self.norms[1](x))
 
 
-class Gather(torch.autograd.Function):
-    """All rows on every rank, each of which computes the same loss from them: its own rows' gradient is whole."""
-
-    @staticmethod
-    def forward(ctx, x, world, m):
-        ctx.rows = world.rows(m)
-        return torch.ops.flux.all_gather(x, world.handle, m)
-
-    @staticmethod
-    def backward(ctx, dy):
-        return dy.narrow(0, *ctx.rows), None, None
-
-
 class Llama(nn.Module):
     def __init__(self, dtype, world=None, sequence_parallel=False):
         super().__init__()
@@ -87,11 +75,11 @@ class Llama(nn.Module):
     def forward(self, tokens, caches=(None,) * LAYERS):
         x = self.words(tokens)
         if self.sequence_parallel:
-            x = x.narrow(0, *self.world.rows(len(tokens)))
+            x = scatter_rows(x, self.world)
         for block, cache in zip(self.blocks, caches):
             x = block(x, cache)
         if self.sequence_parallel:
-            x = Gather.apply(x, self.world, len(tokens))
+            x = gather_rows(x, self.world, len(tokens))
         return self.head(self.last(x))
 
 
@@ -102,7 +90,7 @@ def steps(model, count, data):
         loss = cross_entropy(model(data[i, :-1]), data[i, 1:])
         loss.backward()
         if model.sequence_parallel:  # what every rank holds whole has seen this rank's rows alone
-            shared = [p for block in model.blocks for p in block.norms.parameters()] + [model.words.weight]
+            shared = [p for block in model.blocks for p in block.norms.parameters()]
             for parameter in shared:
                 dist.all_reduce(parameter.grad, group=model.world.group)
         optimizer.step()
@@ -120,9 +108,9 @@ def generate(model, count):
     return found
 
 
-def main(mode):
-    dist.init_process_group("gloo")
-    world = flux.World.from_torch(limit_seconds=60)
+def check(mode, ranks):
+    os.environ["FLUX"] = "off" if mode == "off" else "on"
+    world = world_of(ranks)
     data = torch.randint(WORDS, (50, LENGTH + 1), generator=torch.Generator().manual_seed(5))
     for dtype, bound in ((torch.float64, 1e-9), (torch.float32, 1e-4)):
         torch.manual_seed(7)
@@ -139,10 +127,11 @@ def main(mode):
             torch.testing.assert_close(again[name], value, rtol=100 * bound, atol=100 * bound)
         if mode != "sequence":
             assert generate(ours, 20) == generate(whole, 20)
-    del ours, world
-    dist.destroy_process_group()
 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    main(sys.argv[1])
+    dist.init_process_group("gloo")
+    for mode, ranks in [("sequence", 4), ("whole", 4), ("sequence", 2), ("whole", 2), ("off", 2)]:
+        check(mode, ranks)
+    dist.destroy_process_group()

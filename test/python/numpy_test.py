@@ -200,10 +200,3 @@ def test_plan():
     assert told["candidates"][0]["plan"] == told["plan"] and any("out" in c for c in told["candidates"])
     with pytest.raises(flux.InvalidError):
         flux.plan("gemm_xx", 1, 8, 8)
-
-
-def test_jax_by_dlpack():
-    numpy = pytest.importorskip("jax.numpy")
-    x, w = numpy.ones((4, 8)), numpy.ones((8, 8))
-    y = flux.run(flux.World.local(2), lambda world: flux.all_gather_gemm(world, x, w))
-    np.testing.assert_array_equal(y[0], np.full((8, 8), 8, np.float32))

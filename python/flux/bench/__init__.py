@@ -1,0 +1,1 @@
+"""`python -m flux.bench layer|model`: transformer layers by FLUX and by other ways of torch, timed side by side."""
