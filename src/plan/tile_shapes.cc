@@ -37,8 +37,12 @@ double host_cost(TileRow const& s, int64_t m, int64_t n, int64_t k, Machine cons
 }  // namespace
 
 Chip chip_of(Machine const& machine) {
-  return {machine.engine, machine.processors, machine.shared_bytes, machine.products,
-          memory_bytes(machine) / machine.processors, machine.fp8};
+  return {machine.engine,
+          machine.processors,
+          machine.shared_bytes,
+          machine.products,
+          memory_bytes(machine) / machine.processors,
+          machine.fp8};
 }
 
 Machine machine_for(Machine const& machine, DType dtype) {
