@@ -94,6 +94,10 @@ int bench_on_rank(BenchOptions const& o, World& world) {
                                                  "same number, or no --tp",
                                                  o.tp, world.size()));
   Team& team = world.team();
+  if (team.gpu()->through_host())
+    throw Error(ErrorKind::kUnsupported,
+                "the ranks meet in host memory here, where the baselines have no way of their own; `flux run` times "
+                "operators there");
   if (team.gpu()->nccl())
     throw Error(ErrorKind::kUnsupported,
                 "the ranks do not reach each other's memory here, so that there is no overlap "

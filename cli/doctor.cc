@@ -85,11 +85,21 @@ void add_gpus(std::vector<Finding>& list, GpuReport const& report) {
                     kernels && pair.works});
   if (report.gpus.size() > 1) list.push_back(ring_of(report));
   bool const broken = std::ranges::any_of(report.pairs, [](GpuPair const& pair) { return !pair.works; });
+  bool const meet = report.no_host.empty();
+  if (!report.gpus.empty())
+    list.push_back(
+        {"host memory",
+         !meet ? report.no_host
+         : broken
+             ? "the driver registers it; processes meet there, because a link does not work"
+             : "the driver registers it; processes meet there where a link does not work (FLUX_PEERS=host: always)",
+         broken && kernels && meet});
   list.push_back({"nccl",
-                  report.no_nccl.empty() ? broken ? "here; ranks go through it, unfused, because a link does not work"
-                                                  : "here; ranks go through it, unfused, where a link does not work"
-                                         : report.no_nccl,
-                  broken && kernels && report.no_nccl.empty()});
+                  report.no_nccl.empty()
+                      ? "here; processes go through it, unfused, where they do not meet in host memory either; "
+                        "FLUX_PEERS=nccl insists"
+                      : report.no_nccl,
+                  broken && kernels && !meet && report.no_nccl.empty()});
   if (report.gpus.size() == 1)
     list.push_back(
         {"link", "one GPU: ranks may share it, for tests; nothing on it can be timed against a link", false});

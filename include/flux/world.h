@@ -47,7 +47,7 @@ struct WorldOptions {
 /// stores and loads of a kernel were tried, and what arrived was compared by both ranks.
 struct LinkProof {
   int from = 0, to = 0;
-  std::string way;  ///< `NVLink`, `PCIe`, `same GPU` or `not visible here`
+  std::string way;  ///< `NVLink`, `PCIe`, `same GPU`, `not visible here` or `host memory`
   bool works = false;
   std::string reason;  ///< why it does not work
 };
@@ -89,8 +89,9 @@ class World {
  public:
   /// Ranks are processes on this host; memory is shared memory. With `options.device` each is on a GPU, and memory is
   /// that of the GPUs; several may be on the same one, which then serves them in turn. Collective: where one rank
-  /// cannot come in, or a link between two does not carry what is sent and there is no NCCL, every rank throws the same
-  /// Error.
+  /// cannot come in, or none of the ways to reach the others serves, every rank throws the same Error. The ways: GPU
+  /// memory, pinned host memory, NCCL; the environment's FLUX_PEERS, the same on every rank, is auto (the first that
+  /// serves), host or nccl.
   static std::unique_ptr<World> processes(std::unique_ptr<Bootstrap> bootstrap, WorldOptions const& options = {});
 
   /// Rank `rank` of `ranks` on GPU 0, alone: it sends its peers all they would get, into `partner` memory, and a replay
@@ -106,8 +107,9 @@ class World {
   std::string_view kind() const;  ///< `threads`, `processes`, `devices`, `shared gpu` or `mirror`
   bool on_gpu() const;            ///< operators take tensors in GPU memory and a stream
   /// The links between the ranks' GPUs, for every pair in both directions; none where there are none, or one GPU is
-  /// shared by threads. Where one does not work, processes go through NCCL, communication and GEMM one after the other,
-  /// which is said on stderr; without NCCL, and for threads, the world is not made.
+  /// shared by threads. Where one does not work, processes meet in host memory (the links are then those) or go through
+  /// NCCL, communication and GEMM one after the other, which is said on stderr; otherwise, and for threads, the world
+  /// is not made.
   std::vector<LinkProof> const& links() const;
   Link link() const;
   /// Sets the declared link for the calls to come. Every rank gives the same.

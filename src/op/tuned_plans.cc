@@ -25,6 +25,7 @@ Machine machine_of(FromRankZero const& said) {
   Machine m;
   m.engine = said.engine, m.processors = said.processors;
   m.link.kind = said.engine == EngineKind::kHost ? LinkKind::kDeclared
+                : said.through_host              ? LinkKind::kHost
                 : said.across_pcie               ? LinkKind::kPcie
                                                  : LinkKind::kNvlink;
   return m;

@@ -172,7 +172,7 @@ class Search {
   // that does not promise more than the model errs by between plans, which is known across PCIe (docs/simulator.md).
   void prefer_simple() {
     constexpr double kAlike = 1.005;
-    double const clearly = machine_.link.kind == LinkKind::kPcie ? 1.065 : kAlike;
+    double const clearly = across_pcie(machine_.link.kind) ? 1.065 : kAlike;
     auto words = [](Candidate const& c) { return std::ranges::count(short_line(c.plan), '='); };
     auto best = candidates_.begin();
     for (auto c = best; c != candidates_.end() && c->chosen_from(); ++c) {

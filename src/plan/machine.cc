@@ -16,8 +16,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array<std::pair<std::string_view, LinkKind>, 3> kLinks = {
-    {{"nvlink", LinkKind::kNvlink}, {"pcie", LinkKind::kPcie}, {"declared", LinkKind::kDeclared}}};
+constexpr std::array<std::pair<std::string_view, LinkKind>, 4> kLinks = {{{"nvlink", LinkKind::kNvlink},
+                                                                          {"pcie", LinkKind::kPcie},
+                                                                          {"host", LinkKind::kHost},
+                                                                          {"declared", LinkKind::kDeclared}}};
 constexpr std::array<std::pair<std::string_view, EngineKind>, 3> kEngines = {
     {{"sm90", EngineKind::kSm90}, {"sm80", EngineKind::kSm80}, {"host", EngineKind::kHost}}};
 

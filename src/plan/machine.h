@@ -9,9 +9,11 @@
 
 namespace flux {
 
-/// How ranks reach each other. `kDeclared` is the host worlds' link, which is none.
-enum class LinkKind { kNvlink, kPcie, kDeclared };
-std::string_view name(LinkKind kind);  ///< `nvlink`, `pcie`, `declared`
+/// How ranks reach each other. `kHost` is PCIe where GPUs do not reach each other's memory and meet in the host's: what
+/// goes is copied there and from there. `kDeclared` is the host worlds' link, which is none.
+enum class LinkKind { kNvlink, kPcie, kHost, kDeclared };
+std::string_view name(LinkKind kind);  ///< `nvlink`, `pcie`, `host`, `declared`
+inline bool across_pcie(LinkKind kind) { return kind == LinkKind::kPcie || kind == LinkKind::kHost; }
 
 std::string_view name(EngineKind kind);  ///< `sm90`, `sm80`, `host`
 

@@ -75,7 +75,7 @@ Machine measured_machine(MachineProbe& probe, Machine m) {
   l.block_gbps = kernel(false), l.load_gbps = kernel(true);
   // Tiles are stored in rows of a few hundred bytes, which PCIe carries at some 21 GB/s where blocks reach 37.
   constexpr double kTilesAcrossPcie = 21.0 / 37;
-  l.store_gbps = l.block_gbps * (l.kind == LinkKind::kPcie ? kTilesAcrossPcie : 1);
+  l.store_gbps = l.block_gbps * (across_pcie(l.kind) ? kTilesAcrossPcie : 1);
   l.flag_us = probe.round_trip_us() / 2;
   double const none_small = probe.collective_us(small), none_large = probe.collective_us(large);
   l.collective_gbps = l.push_gbps, l.collective_us = l.start_us + kCopies * l.copy_us;

@@ -64,6 +64,7 @@ std::vector<Machine> make() {
   list[7].shared_bytes = list[8].shared_bytes = 99 << 10;
   list[7].fp8 = list[8].fp8 = true;
   list[5].link.collective_gbps = 142;
+  list[8].link.kind = LinkKind::kHost;
   list[7].link.collective_gbps = 7.7;
   list[8].link.push_gbps = list[8].link.pull_gbps = list[8].link.store_gbps = list[8].link.load_gbps =
       list[8].link.block_gbps = 10;

@@ -16,7 +16,8 @@ void refuse_if(bool bad, fmt::format_string<Args...> format, Args&&... args) {
   if (bad) throw Error(ErrorKind::kUnsupported, fmt::format(format, std::forward<Args>(args)...));
 }
 
-bool across_pcie(Machine const& machine) { return machine.link.kind == LinkKind::kPcie; }
+bool across_pcie(Machine const& machine) { return across_pcie(machine.link.kind); }
+bool through_host(Machine const& machine) { return machine.link.kind == LinkKind::kHost; }
 
 int64_t rows_at_once(Plan const& plan, Problem const& problem, Machine const& machine) {
   return rows_at_once(plan, problem.gathers() ? Carried::kRows : Carried::kPartials, problem.m, problem.ranks,
@@ -43,7 +44,7 @@ TileRow shape_of(Plan const& plan, Problem const& p, TiledRows rows, Machine con
 int64_t rounded(int64_t rows, int tile_m) { return (rows + tile_m - 1) / tile_m * tile_m; }
 
 PacketShots shots_of(Plan const& plan, Problem const& problem, Machine const& machine) {
-  if (machine.engine == EngineKind::kHost) return PacketShots::kNone;
+  if (machine.engine == EngineKind::kHost || through_host(machine)) return PacketShots::kNone;
   Reach const reach = across_pcie(machine) ? Reach::kPcie : Reach::kNvlink;
   return packet_shots(plan, problem.op, problem.m, problem.row_bytes(), problem.ranks, reach);
 }
@@ -68,13 +69,20 @@ Way way_of(Plan const& plan, Problem const& problem, Machine const& machine) {
 
 int blocks_to_copy(Plan const& plan, Carried what, int64_t piece_bytes, bool around, Machine const& machine) {
   if (machine.engine == EngineKind::kHost) return 0;
+  if (through_host(machine)) {
+    refuse_if(around, "ranks meet in host memory, where a ring has no use; use path=direct and route=auto");
+    refuse_if(plan.copy_blocks > 0, "copies={}: copy engines carry what goes through host memory; use copies=auto",
+              plan.copy_blocks);
+    return 0;
+  }
   refuse_if(around && plan.copy_blocks == 0, "around a ring blocks of the GPU relay; use copies=auto or a number");
   return blocks_to_copy(plan, what, piece_bytes, around);
 }
 
 void leave_room(Resolved& r, int copying, Machine const& machine) {
   r.copying = copying;
-  int const blocks = copying * (machine.mirror ? 2 : 1);  // those of the ranks that are left out too
+  // In a mirror those of the ranks that are left out too; through host memory the waits of the copies.
+  int const blocks = through_host(machine) ? 1 : copying * (machine.mirror ? 2 : 1);
   int const free = std::max(r.plan.spare, r.fused ? blocks : 0);
   r.processors = free == 0 ? machine.processors : std::max((machine.processors - free) / 2 * 2, 2);
 }
@@ -96,6 +104,8 @@ void resolve_gather(Resolved& r, Plan const& plan, Machine const& machine) {
   refuse_if(around && plan.transport != Transport::kPush,
             "path=ring is a push to the right neighbour; use transport=push");
   bool const remote = plan.transport == Transport::kRemote;
+  refuse_if(remote && through_host(machine),
+            "transport=remote reads rows where they lie, and ranks meet in host memory");
   refuse_if(remote && !plan.fused, "transport=remote reads rows while it multiplies; it is nothing without fused=yes");
   refuse_if(remote && plan.k_slices > 1, "transport=remote waits for shards, not for slices of k; use k_slices=1");
   refuse_if(remote && plan.comm_rows != 0, "transport=remote has no copies, so comm_rows stays auto");
@@ -221,7 +231,8 @@ Parts parts(Problem const& p, Machine const& any) {
   double const by_copies =
       p.ranks == 1 ? 0 : shots * (link.start_us + copies * link.copy_us) + at(bytes, link.push_gbps);
   t.comm_us = t.copied_us = std::min(t.collective_us, by_copies);
-  if (machine.engine != EngineKind::kHost && p.ranks > 1) t.comm_us = std::min(t.comm_us, by_blocks_us(p, machine));
+  if (machine.engine != EngineKind::kHost && p.ranks > 1 && !through_host(machine))
+    t.comm_us = std::min(t.comm_us, by_blocks_us(p, machine));
   if (PacketShots const shots = shots_of({}, p, machine); shots != PacketShots::kNone && p.ranks > 1)
     t.comm_us = std::min(t.comm_us, packets_us(p, shots, machine));
   double const fastest = std::max({link.store_gbps, link.load_gbps, link.block_gbps});

@@ -18,6 +18,13 @@ void Simulator::add_shard(int engine, int from, int to, Shards const& shards, in
       double const share = static_cast<double>(slices.size(s)) / static_cast<double>(slices.total);
       c.bytes = static_cast<double>(c.rows) * static_cast<double>(row_bytes) * share;
       c.set = pieces ? r().arrival.index(shard, t, s) : 0;
+      if (pieces && through_host()) {  // each piece once, behind those before it, then its word
+        LinkRates const& link = machine_.link;
+        double const before = static_cast<double>(t * height * row_bytes) + c.bytes * s;
+        c.ready_us = machine_.call_us / 2 + link.start_us +
+                     static_cast<double>(t * slices.ranks + s + 1) * link.copy_us +
+                     (before + c.bytes) / link.push_gbps / 1e3 + link.word_us + link.flag_us;
+      }
       rank(engine).copies.push_back(c);
     }
 }
@@ -34,7 +41,7 @@ void Simulator::prepare_gather(int p) {
     return;
   }
   s.gate = Arrival{p, r().arrival, s.words.data(), SimulatedRank::kGoal, watch};
-  bool const pulls = plan.transport == Transport::kPull;
+  bool const pulls = plan.transport == Transport::kPull || through_host();  // from where the sources have put them
   if (plan.path == Path::kRing) return prepare_ring(p);
   for (int i = 1; i < count(); ++i) {
     int const source = (p - i + count()) % count(), to = (p + i) % count();

@@ -101,6 +101,7 @@ double Simulator::storing_us(Tile tile) const {
 double Simulator::store(int from, int to, double now, double bytes) {
   constexpr double kOneWay = 2.2;  // stores across PCIe 5: 46 GB/s alone, 21 while the other direction is busy
   double const rate = machine_.link.store_gbps;
+  if (through_host()) return from == to ? now : ports_.leave(from, now, bytes, rate).end;
   if (!machine_.mirror) return ports_.carry(from, to, now, bytes, rate).end;
   return ports_.leave(from, now, bytes, rank(from).replay_busy > now ? rate : kOneWay * rate).end;
 }

@@ -17,6 +17,7 @@ struct Copy {
   Word const* and_after = nullptr;  // and this one: what a relay adds to
   int64_t set = -1;                 // which word of rank `to`
   bool result = false;              // a summed shard of an all-reduce
+  double ready_us = 0;              // when the source's copies have put it into host memory
 };
 
 struct Worker {

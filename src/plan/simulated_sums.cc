@@ -24,6 +24,19 @@ double Simulator::blocks_beside(bool writes) const {
   return kBlocksBeside - (writes ? (kBlocksBeside - kReadBeside) * std::max(2 * r().memory_share - 1, 0.0) : 0);
 }
 
+// Through host memory a copy uses one way of its own rank's link, in or out, and nobody else's.
+Ports::Interval Simulator::carry(Copy const& c, double at, double gbps) {
+  if (!through_host()) return ports_.carry(c.from, c.to, at, c.bytes, gbps);
+  bool const fetches = problem().gathers() && !c.result;
+  return fetches ? ports_.enter(c.to, std::max(at, c.ready_us), c.bytes, gbps)
+                 : ports_.leave(c.from, at, c.bytes, gbps);
+}
+
+// When what lies in host memory has come to the GPU.
+double Simulator::fetched(int to, double at, double bytes) {
+  return ports_.enter(to, at + machine_.link.copy_us, bytes, machine_.link.pull_gbps).end;
+}
+
 void Simulator::copy(int p, double now) {
   SimulatedRank& s = rank(p);
   if (s.next_copy == s.copies.size() || now < s.engine_busy) return;  // busy: it asks again
@@ -34,7 +47,7 @@ void Simulator::copy(int p, double now) {
   bool const writes = c.from == p, blocks = r().copying > 0 && !c.result;
   double before = link.copy_us + (s.next_copy == 0 ? link.start_us : 0), behind = link.word_us,
          rate = writes ? link.push_gbps : link.pull_gbps;
-  if (s.next_copy == 0 && c.after && r().fused && link.kind == LinkKind::kPcie) before += kFirstStoredUs;
+  if (s.next_copy == 0 && c.after && r().fused && across_pcie(link.kind)) before += kFirstStoredUs;
   if (blocks) {
     // A block that reads ends with the round trip of its last loads; nobody's pieces lie side by side there.
     before = kBlockCopyUs + (writes ? 0 : 2 * link.flag_us) + (s.next_copy == 0 ? machine_.gemm_us + kBlockStartUs : 0),
@@ -42,9 +55,10 @@ void Simulator::copy(int p, double now) {
     rate = std::min(writes ? link.block_gbps : std::min(link.block_gbps, link.load_gbps), kBlockGbps * r().copying);
   }
   if (s.multiplies(now)) rate *= blocks ? std::min(blocks_beside(writes), link.beside) : link.beside;
-  auto const [begin, end] = ports_.carry(c.from, c.to, now + before, c.bytes, rate);
+  auto [begin, end] = carry(c, now + before, rate);
   draw(p, engine_track(s), SpanKind::kCopy, begin - before, end, c.row, c.rows, -1, c.to == p ? -1 : c.to);
   s.engine_busy = end;
+  if (through_host() && writes) end = fetched(c.to, end + behind + link.flag_us, c.bytes);
   push(end + behind + (c.to == p ? 0 : link.flag_us), Kind::kArrived, p, static_cast<int>(s.next_copy++));
   push(s.engine_busy, Kind::kCopy, p, 0);
 }
@@ -68,6 +82,7 @@ void Simulator::announced(int from, int owner, int band, double rows, double now
   if (from == owner) return partial(owner, band, now);
   LinkRates const& link = machine_.link;
   double at = now + link.flag_us;
+  if (through_host()) at = fetched(owner, at, rows * static_cast<double>(problem().row_bytes())) + link.word_us;
   if (machine_.mirror) {
     SimulatedRank& s = rank(owner);
     bool const by_blocks = r().way == Way::kBroadcast;  // all at once; copies come one by one

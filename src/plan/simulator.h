@@ -58,6 +58,8 @@ class Simulator {
   void gemm_ended(int p, double now);
   double blocks_beside(bool writes) const;
   void copy(int p, double now);
+  Ports::Interval carry(Copy const& c, double at, double gbps);
+  double fetched(int to, double at, double bytes);
   void arrived(int p, int index, double now);
   void set_word(int at, int64_t index, double now);
   void announced(int from, int owner, int band, double rows, double now);
@@ -74,6 +76,8 @@ class Simulator {
 
   static constexpr double kBefore = 0.6;  // of Machine::gemm_us passes before the first tile, the rest after the last
   static constexpr double kSumReaches = 0.7;  // of the memory's rate
+
+  bool through_host() const { return machine_.link.kind == LinkKind::kHost; }
 
   Machine const machine_;
   bool draw_;

@@ -29,7 +29,8 @@ struct GpuReport {
   std::string none;  ///< why there are none
   std::vector<GpuFacts> gpus;
   std::vector<GpuPair> pairs;  ///< each pair, both directions
-  std::string no_nccl;         ///< why pairs that do not work cannot go through NCCL; empty: they can
+  std::string no_host;         ///< why processes whose GPUs do not reach each other cannot meet in host memory
+  std::string no_nccl;         ///< nor go through NCCL; empty: they can
 };
 
 /// What operators can run on: all visible GPUs, if this build has kernels for each of them.

@@ -48,21 +48,23 @@ std::string plan_file(WorldOptions const& options) {
 FromRankZero of_this_rank(WorldOptions const& options, Gpu const* gpu) {
   FromRankZero said;
   said.tune_seconds = options.tune_seconds;
-  if (gpu) said.engine = gpu->chip().engine, said.across_pcie = gpu->across_pcie(), said.processors = gpu->processors();
+  if (gpu) said.engine = gpu->chip().engine, said.processors = gpu->processors();
+  if (gpu) said.across_pcie = gpu->across_pcie(), said.through_host = gpu->through_host();
   said.plans = text_of(plan_file(options));
   return said;
 }
 
 std::string to_bytes(FromRankZero const& said) {
-  return fmt::format("{:d} {:d} {} {}\n{}", static_cast<int>(said.engine), said.across_pcie, said.processors,
-                     said.tune_seconds, said.plans);
+  return fmt::format("{:d} {:d} {:d} {} {}\n{}", static_cast<int>(said.engine), said.across_pcie, said.through_host,
+                     said.processors, said.tune_seconds, said.plans);
 }
 
 FromRankZero from_rank_zero(std::string const& bytes) {
   FromRankZero said;
   size_t const end = std::min(bytes.find('\n'), bytes.size());
   int engine = 0;
-  std::istringstream(bytes.substr(0, end)) >> engine >> said.across_pcie >> said.processors >> said.tune_seconds;
+  std::istringstream(bytes.substr(0, end)) >> engine >> said.across_pcie >> said.through_host >> said.processors >>
+      said.tune_seconds;
   said.engine = static_cast<EngineKind>(engine);
   said.plans = bytes.substr(std::min(end + 1, bytes.size()));
   return said;

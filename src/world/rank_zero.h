@@ -12,7 +12,7 @@ class Gpu;
 
 struct FromRankZero {
   EngineKind engine = EngineKind::kHost;
-  bool across_pcie = false;
+  bool across_pcie = false, through_host = false;
   int processors = 1;       ///< multiprocessors of its GPU, or 1
   double tune_seconds = 0;  ///< WorldOptions::tune_seconds
   std::string plans;        ///< the text of the file; empty: there is none, or it cannot be read

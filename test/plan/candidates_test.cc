@@ -57,6 +57,27 @@ TEST_F(Candidates, DoesNotFuseWhereThatCostsMoreThanItHides) {
   EXPECT_NE(first(ranking, "comm_rows", false), nullptr) << "the fused ones are there, and slower";
 }
 
+// A hop more costs the first piece's time once, and what reads or adds at a peer is refused.
+TEST_F(Candidates, OnlyCopiesGoThroughHostMemory) {
+  Machine const pcie = with_links(0.05, LinkKind::kPcie), host = with_links(0.05, LinkKind::kHost);
+  for (Problem const& problem : {kFc1, kFc2}) {
+    Ranking const ranking = rank_candidates(problem, host);
+    double const direct = rank_candidates(problem, pcie).best().total_us,
+                 shard =
+                     static_cast<double>(problem.m / problem.ranks * problem.row_bytes()) / host.link.push_gbps / 1e3;
+    EXPECT_GT(ranking.best().total_us, direct) << to_string(ranking.best().plan);
+    EXPECT_LT(ranking.best().total_us, direct + shard) << to_string(ranking.best().plan);
+    EXPECT_EQ(first(ranking, "copies=8", false), nullptr);
+    EXPECT_NE(first(ranking, "fused=no", false), nullptr) << "not to fuse stays a choice";
+  }
+  auto refusal = [&](Problem const& problem, std::string_view plan) {
+    return error_of(ErrorKind::kUnsupported, [&] { resolve(problem, parse_plan(plan), host); });
+  };
+  EXPECT_HAS(refusal(kFc1, "transport=remote"), "ranks meet in host memory");
+  EXPECT_HAS(refusal(kFc2, "route=ring"), "ranks meet in host memory");
+  EXPECT_HAS(refusal(kFc2, "route=stage copies=8"), "use copies=auto");
+}
+
 TEST_F(Candidates, StagesWhereStoresToAPeerAreSlow) {
   Machine machine = with_links(1);
   machine.link.store_gbps = 10;

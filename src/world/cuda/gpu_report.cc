@@ -78,6 +78,7 @@ GpuReport report_gpus(double limit_seconds) {
   report.no_nccl = no_nccl();
   int const count = visible_gpus(report.none);
   if (count == 0) return report;
+  report.no_host = cannot_register();
   try {
     for (int i = 0; i < count; ++i) report.gpus.push_back(facts_of(i));
     for (int from = 0; from < count; ++from)

@@ -13,6 +13,8 @@ std::shared_ptr<SymmetricMemory> share_by_ipc(Bootstrap& bootstrap, int device, 
 /// Why this GPU and this system cannot, as a trial said; empty: they can.
 std::string cannot_share_by_vmm(int device);
 std::string cannot_share_by_ipc(int device);
+/// The same of host memory, which GPU 0 is to reach.
+std::string cannot_register();
 
 /// Collective: shared memory of the host, registered with this rank's GPU. Its views are for the host (control blocks,
 /// which have on_gpu() beside them), or for the GPU's kernels and copies.

@@ -3,6 +3,7 @@
 // all that ranks share does.
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <vector>
 
 #include "kernel/check.h"
@@ -74,6 +75,17 @@ class RegisteredMemory final : public SymmetricMemory {
 };
 
 }  // namespace
+
+std::string cannot_register() {
+  std::unique_ptr<void, void (*)(void*)> const page(std::aligned_alloc(kPage, kPage), std::free);
+  try {
+    check_cuda(cudaSetDevice(0), "choosing a GPU");
+    Registration const trial(page.get(), kPage);
+    return {};
+  } catch (Error const& error) {
+    return error.what();
+  }
+}
 
 std::shared_ptr<SymmetricMemory> share_registered(Bootstrap& bootstrap, int device, int64_t bytes, ViewedBy viewed_by,
                                                   double limit_seconds) {
