@@ -236,8 +236,10 @@ void exchange_packets(PacketExchange const& s, int, CUstream_st* stream) {
       if (source != p.rank) ok = ok && p.take(bytes_of(slots.back(), 0), from, Awaited::kPartial, source, row);
     }
     if (s.residual) sums.residual = row_of(s.residual, row - first);
-    if (!layout.partials) slots.push_back(row_of(own, local));
-    if (ok) host::sum_rows(slots, 0, 1, y, sums);
+    if (ok && layout.partials)
+      host::sum_rows(slots, 0, 1, y, sums);
+    else if (ok)  // bit for bit: bytes of int8 may look like NaN
+      std::memcpy(bytes_of(y, 0), bytes_of(own, local), p.row_bytes);
     if (ok && layout.rows) p.send_to_all(bytes_of(y, 0), layout.whole(row));
     finish(row, ok);
   }
