@@ -338,22 +338,26 @@ std::vector<Scenario> all_scenarios() {
         s.layout = gated && dtype == DType::kF32 ? WeightLayout::kInOut : WeightLayout::kOutIn;
         list.push_back(s);
       }
-  // Operands of one byte: results of two, k in whole units of 16 on every rank.
-  for (DType dtype : {DType::kI8, DType::kF8})
-    for (auto [m, n, k, ranks] : {std::array{37, 58, 144, 3}, {67, 48, 64, 2}, {3, 40, 80, 5}, {1, 17, 32, 4}})
-      for (bool scaled : {false, true}) {
-        Scenario s;
-        s.m = m, s.n = n, s.k = k, s.ranks = ranks, s.dtype = dtype, s.scaled = scaled, s.bias = scaled, s.calls = 2;
-        for (auto line : {"", "transport=remote", "comm_rows=5 k_slices=2", "fused=no"})
-          s.plan = plan(line), s.gathered = scaled, list.push_back(s);
-        s.activation = Activation::kRelu, s.gated = true, s.plan = plan("path=ring"), list.push_back(s);
-        s.activation = Activation::kNone, s.gated = s.gathered = false;
-        for (Op op : {Op::kGemmReduceScatter, Op::kGemmAllReduce})
-          for (auto line : {"", "route=stage", "route=sum", "route=ring", "shots=one", "slots=fp32", "fused=no"}) {
-            s.op = op, s.plan = plan(line), s.residual = s.norm = scaled && s.plan.route != RouteKind::kSum;
-            list.push_back(s);
-          }
-      }
+  // Operands of one byte: results of two, k in whole units of 16 on every rank; each size of one type with scales, of
+  // the other without.
+  bool scaled = false;
+  for (auto [m, n, k, ranks] : {std::array{37, 58, 144, 3}, {67, 48, 64, 2}, {3, 40, 80, 5}, {1, 17, 32, 4}}) {
+    scaled = !scaled;
+    for (DType dtype : {DType::kI8, DType::kF8}) {
+      scaled = !scaled;
+      Scenario s;
+      s.m = m, s.n = n, s.k = k, s.ranks = ranks, s.dtype = dtype, s.scaled = scaled, s.bias = scaled, s.calls = 2;
+      for (auto line : {"", "transport=remote", "comm_rows=5 k_slices=2", "fused=no"})
+        s.plan = plan(line), s.gathered = scaled, list.push_back(s);
+      s.activation = Activation::kRelu, s.gated = true, s.plan = plan("path=ring"), list.push_back(s);
+      s.activation = Activation::kNone, s.gated = s.gathered = false;
+      for (Op op : {Op::kGemmReduceScatter, Op::kGemmAllReduce})
+        for (auto line : {"", "route=stage", "route=sum", "route=ring", "shots=one", "slots=fp32", "fused=no"}) {
+          s.op = op, s.plan = plan(line), s.residual = s.norm = scaled && s.plan.route != RouteKind::kSum;
+          list.push_back(s);
+        }
+    }
+  }
   return list;
 }
 
