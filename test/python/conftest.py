@@ -10,6 +10,6 @@ os.environ["FLUX_PLAN_CACHE"] = "none"
 
 @pytest.fixture(autouse=True)
 def bounded():
-    faulthandler.dump_traceback_later(240, exit=True)
+    faulthandler.dump_traceback_later(300, exit=True)
     yield
     faulthandler.cancel_dump_traceback_later()

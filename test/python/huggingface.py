@@ -76,11 +76,11 @@ def check_files(world):
     tokens = torch.randint(3, 40, (2, 5))
     state = full_state_dict(ours, world)
     with tempfile.TemporaryDirectory() as folder:
-        if world.rank == 0:  # others write nothing, as transformers has it too
+        if dist.get_rank() == 0:  # others write nothing, as transformers has it too
             ours.save_pretrained(folder, state_dict=state)
             again = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     y = ours(tokens).logits
-    if world.rank == 0:
+    if dist.get_rank() == 0:
         close(y, again(tokens).logits)
 
 

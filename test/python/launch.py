@@ -8,7 +8,7 @@ import sys
 HERE = pathlib.Path(__file__).parent
 
 
-def run(command, seconds=150, **environment):
+def run(command, seconds=280, **environment):
     """Ranks share few cores, so each keeps to one thread."""
     full = {**os.environ, "OMP_NUM_THREADS": "1", "FLUX_PLAN_CACHE": "none", **environment}
     done = subprocess.run([str(word) for word in command], env=full, capture_output=True, text=True, timeout=seconds)
