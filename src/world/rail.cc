@@ -33,6 +33,14 @@ class Rail::End {
         out(no_link_, [this](Transfer const& t, Watch const& w) { return send(t, w); }),
         in(no_link_, [this](Transfer const& t, Watch const& w) { return receive(t, w); }) {}
 
+  /// A transfer waits for this rank's own work first, whose waits name whom they wait for and end at the limit: so this
+  /// one keeps its record to itself, and gives up later.
+  Watch behind_own_work(Watch watch) {
+    watch.record = &own_;
+    watch.limit_ns += watch.limit_ns / 4;
+    return watch;
+  }
+
  private:
   bool send(Transfer const& t, Watch const& watch) {
     team_.nic_clock().pass(team_.options().nic, now_ns(), t.rows * t.row_bytes);
@@ -76,14 +84,17 @@ class Rail::End {
     // A peer whose world has ended closes this too: its last word, which is on its way, says why.
     while (!give_up() && !team_.rail_left(peer_)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     if (aborted(watch)) return false;
-    note(watch, t.awaited, peer_, t.row, 0, t.goal, now_ns() - start);
-    raise_abort(watch, late ? Reason::kTimeout : Reason::kPeerGone);
+    Watch told = watch;
+    told.record = &team_.record();
+    note(told, t.awaited, peer_, t.row, 0, t.goal, now_ns() - start);
+    raise_abort(told, late ? Reason::kTimeout : Reason::kPeerGone);
     return false;
   }
 
   Team& team_;
   int peer_;
   Socket socket_;
+  Record own_{};
   LinkClock no_link_;
   std::vector<std::byte> leaving_, coming_;
 
@@ -102,7 +113,7 @@ Rail::Rail(Team& team, uint32_t number) {
 Rail::~Rail() = default;
 
 void Rail::send(int peer, std::vector<Transfer> rows, Watch const& watch, std::vector<TransferSpan>* spans) {
-  end(peer).out.enqueue(std::move(rows), {}, watch, spans);
+  end(peer).out.enqueue(std::move(rows), {}, end(peer).behind_own_work(watch), spans);
 }
 void Rail::receive(int peer, std::vector<Transfer> rows, Watch const& watch) {
   end(peer).in.enqueue(std::move(rows), {}, watch);

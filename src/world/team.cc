@@ -169,17 +169,23 @@ std::string Team::describe(Word verdict) const {
   return fmt::format("the world was ended with verdict {:#x}", verdict);
 }
 
+// What a rank of this node waits for; nothing, if it does not.
+std::string Team::wait_of(int rank) const {
+  Record& r = control(rank).record;
+  auto const what = static_cast<Awaited>(load_acquire(&r.what));
+  if (what == Awaited::kNothing) return {};
+  return fmt::format("; rank {} itself waited for {} from rank {}", rank, flux::describe(what), load_acquire(&r.peer));
+}
+
 // Who kept the awaited rank from coming, and who that one: the last of the chain is the one to look at.
 std::string Team::chain_of_waits(int raiser) const {
   std::string chain;
   int at = static_cast<int>(load_acquire(&control(raiser).record.peer));
   for (int steps = 1; steps < size() && at != raiser && nodes_.share_memory(at, rank()); ++steps) {
-    Record& r = control(at).record;
-    Word const what = load_acquire(&r.what), peer = load_acquire(&r.peer);
-    if (what == 0) break;
-    chain += fmt::format("; rank {} itself waited for {} from rank {}", at, flux::describe(static_cast<Awaited>(what)),
-                         peer);
-    at = static_cast<int>(peer);
+    std::string const wait = wait_of(at);
+    if (wait.empty()) break;
+    chain += wait;
+    at = static_cast<int>(load_acquire(&control(at).record.peer));
   }
   if (!nodes_.share_memory(at, rank()))
     chain += fmt::format("; rank {} is on another node, whose ranks say whom they waited for", at);
@@ -230,8 +236,10 @@ bool Team::hears_of_an_end() {
   if (ending->said.empty()) {
     note_and_raise(Reason::kPeerGone, Awaited::kNothing, ending->peer, 0, 0, 0);
   } else {
+    std::string why = ending->said;  // and whom this node's ranks waited for meanwhile
+    for (int p : neighbours()) why += wait_of(p);
     char* const said = control(rank()).said;
-    said[ending->said.copy(said, sizeof(Control::said) - 1)] = '\0';
+    said[why.copy(said, sizeof(Control::said) - 1)] = '\0';
     raise_abort(host_watch(0), kToldByNode);
   }
   return true;

@@ -56,6 +56,8 @@ class Team {
   /// A number for a new operator, the same on every rank.
   uint32_t next_operator() { return ++operators_; }
 
+  /// What this rank waits for at the moment.
+  Record& record() { return control(rank()).record; }
   /// Posts (number of the call on its lane, digest) to every peer. Throws where a peer is seen to make another call.
   Watch begin_call(int lane, Word digest);
   /// Throws the error that ended the world, if one did.
@@ -86,6 +88,7 @@ class Team {
   bool look_at_peers(int round);  // false: nothing more to watch for
   void warn_of_long_wait();
   std::string describe(Word verdict) const;
+  std::string wait_of(int rank) const;
   std::string chain_of_waits(int raiser) const;
 
   std::unique_ptr<Bootstrap> bootstrap_;

@@ -93,19 +93,17 @@ TEST(LostRank, ThatLeavesTheWorldEndsNobodyElse) {
 
 // Two nodes of two ranks: whoever shares no memory with the lost one hears of it along its rail.
 TEST(LostRank, KilledInACallEndsOtherNodesAtOnce) { expect_survivors_name(1, run_as_processes("nodes_killed"), 2.0); }
+// A wait across nodes may be the first to give up; it knows whom it waited for, and not whom that one waited for.
 TEST(LostRank, StalledInACallEndsOtherNodesWithinTheLimit) {
   auto const endings = run_as_processes("nodes_stalled");
-  int named = 0;
   for (int r : {0, 2, 3}) {
     Ending const& e = endings[r];
     EXPECT_EQ(e.code, kRaised) << e.said;
     EXPECT_EQ(e.kind, ErrorKind::kTimeout);
     EXPECT_LT(e.seconds, 4.5);
     bool const names = e.said.find("rank 1") != std::string::npos;
-    named += names;
     EXPECT_TRUE(names || e.said.find("on another node") != std::string::npos) << e.said;
   }
-  EXPECT_GE(named, 1);
 }
 TEST(LostRank, ThatThrowsEndsOtherNodesAtOnce) {
   auto const endings = run_as_processes("nodes_throws");
