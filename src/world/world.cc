@@ -79,7 +79,10 @@ std::shared_ptr<Gpu> open_gpu(int, int, Partner) {
 }
 std::shared_ptr<Gpu> open_process_gpu(Bootstrap&, int, double) { return open_gpu(0, 1); }
 UsableGpus usable_gpus() { return {0, "this build of FLUX has no CUDA"}; }
-GpuReport report_gpus(double) { return {"this build of FLUX has no CUDA", {}, {}, "this build of FLUX has no CUDA"}; }
+GpuReport report_gpus(double) {
+  std::string const none = "this build of FLUX has no CUDA";
+  return {none, {}, {}, none, none};
+}
 #endif
 
 namespace {
