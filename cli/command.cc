@@ -20,6 +20,11 @@ void WorldChoice::add_to(CLI::App& app) {
                     ->check(CLI::IsMember({"threads", "processes"}))
                     ->capture_default_str();
   app.add_option("--ranks", ranks, "World size")->check(CLI::Range(1, 16))->capture_default_str();
+  app.add_option(
+         "--nodes", nodes,
+         "Nodes that the ranks make, with sockets between them, also on one host; default: FLUX_NODES, or a node "
+         "a host")
+      ->check(CLI::Range(1, 16));
   add_limits_to(app);
 }
 
@@ -30,6 +35,14 @@ void WorldChoice::add_limits_to(CLI::App& app) {
          "GEMM's time")
       ->check(CLI::Range(0.0, 1e6));
   app.add_option("--link-latency-us", link_latency_us, "Latency of a transfer on the declared link")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
+  app.add_option(
+         "--nic-gbps", nic_gbps,
+         "Rate of the declared interface between nodes, in 10^9 bytes/s and rank; 0: none, as fast as sockets are")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
+  app.add_option("--nic-latency-us", nic_latency_us, "Latency of a transfer on it")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
   app.add_option("--limit-seconds", limit_seconds, "A wait this long ends the call on every rank")
@@ -49,6 +62,7 @@ void WorldChoice::add_gpu_to(CLI::App& app) {
 
 Engine WorldChoice::engine(std::string const& only_host) const {
   if (host) return {false, "asked for by --host"};
+  if (!gpu && nodes > 1) return {false, "--nodes: several nodes are of the host engine so far"};
   if (!gpu && link_gbps >= 0) return {false, "--link-gbps declares a link of the host"};
   if (!gpu && !only_host.empty()) return {false, only_host};
   // Ranks that are threads of one GPU need a hardware queue a stream; read at the first use of CUDA.
@@ -72,6 +86,11 @@ void print_engine(Engine const& engine) {
   fmt::print("  runs on                   {:>10}      {}\n", engine.gpu ? "GPUs" : "the host", engine.why);
 }
 
+std::string ranks_of(World const& world) {
+  return fmt::format("{} ranks ({}{})", world.size(), world.kind(),
+                     world.nodes() > 1 ? fmt::format(" on {} nodes", world.nodes()) : "");
+}
+
 void print_memory(int64_t bytes) {
   fmt::print("  memory of a rank          {:10.2f} MiB  beside the operands\n", static_cast<double>(bytes) / (1 << 20));
 }
@@ -88,8 +107,9 @@ int WorldChoice::run_threads_on(int gpus, WorldOptions const& options, std::func
 
 int WorldChoice::run(std::function<int(World&)> const& body, bool on_gpu) const {
   WorldOptions options;
-  options.limit_seconds = limit_seconds;
+  options.limit_seconds = limit_seconds, options.nodes = nodes;
   if (link_gbps > 0) options.link = {link_gbps, link_latency_us};
+  if (nic_gbps > 0) options.nic = {nic_gbps, nic_latency_us};
   if (on_gpu) options.device = kGpuByRank;
   int const gpus = on_gpu ? usable_gpus().count : 0;
   // Processes where they are asked for, or where each can have a GPU of its own.

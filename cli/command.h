@@ -38,6 +38,8 @@ struct Engine {
 };
 
 void print_engine(Engine const& engine);
+/// `4 ranks (threads)`, `4 ranks (processes on 2 nodes)`.
+std::string ranks_of(World const& world);
 /// What operators take on each rank beside their operands.
 void print_memory(int64_t bytes);
 /// What GPUs cannot do of a plan yet, or nothing.
@@ -47,8 +49,10 @@ std::string only_host(Plan const& plan);
 struct WorldChoice {
   std::string kind = "threads";
   int ranks = 4;
+  int nodes = 0;          ///< played by this machine; 0: as the environment or the hosts say
   double link_gbps = -1;  ///< < 0: made so that communication takes half of the GEMM's time
   double link_latency_us = 5;
+  double nic_gbps = 0, nic_latency_us = 10;  ///< the same between nodes; 0: none is declared
   double limit_seconds = 600;
   bool gpu = false, host = false;  ///< one of the two is forced
   CLI::Option const* kind_option = nullptr;

@@ -15,6 +15,7 @@
 #include "flux/version.h"
 #include "io/atomic_file.h"
 #include "world/gpu_report.h"
+#include "world/rails.h"
 #include "world/ring_order.h"
 #include "world/symmetric_memory.h"
 
@@ -139,6 +140,11 @@ std::vector<Finding> examine(GpuReport const& gpus) {
   list.push_back({"world processes",
                   fmt::format("shared memory files without a name, mapped through /proc; {:.1f} GiB available",
                               static_cast<double>(available_bytes()) / (1 << 30)),
+                  true});
+  list.push_back({"nodes",
+                  fmt::format("ranks that share memory make a node; between nodes sockets, at {} (FLUX_ADDRESS "
+                              "chooses); FLUX_NODES or --nodes lets one machine play several",
+                              fmt::join(own_addresses(), ", ")),
                   true});
 #ifdef FLUX_WITH_MPI
   list.push_back({"mpi", "in this build; ranks started by mpirun find each other through it", true});

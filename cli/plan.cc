@@ -13,6 +13,7 @@ struct PlanOptions {
   std::string op, machine = "h200", dtype = "bf16", weight = "[out,in]", timeline;
   Problem problem;
   bool gated = false, json = false;
+  int nodes = 0;
   size_t show = 10;
   std::vector<std::filesystem::path> check;
   std::vector<std::string> plans;
@@ -36,6 +37,7 @@ void print_json(Ranking const& ranking, Machine const& machine) {
                                  {"n", p.n},
                                  {"k", p.k},
                                  {"tp", p.ranks},
+                                 {"nodes", p.nodes},
                                  {"dtype", name(p.dtype)},
                                  {"machine", machine.name},
                                  {"plan", to_string(ranking.best().plan)},
@@ -115,6 +117,7 @@ int run(PlanOptions o) {
     throw Error(ErrorKind::kInvalid, "--gated is for ag_gemm, whose n counts gate and up");
   o.problem.gated = o.gated;
   Machine const machine = find_machine(o.machine);
+  o.problem.nodes = o.nodes > 0 ? o.nodes : machine.nodes_of(o.problem.ranks);
   std::vector<Plan> plans;
   for (std::string const& line : o.plans) plans.push_back(parse_plan(line));
   Ranking const ranking = plans.empty() ? rank_candidates(o.problem, machine) : rank_plans(o.problem, machine, plans);
@@ -140,6 +143,8 @@ void add_plan(CLI::App& app, Action& action) {
   command->add_option("--n", o->problem.n, "Columns of the output, over all ranks");
   command->add_option("--k", o->problem.k, "Columns of the input, over all ranks");
   command->add_option("--tp", o->problem.ranks, "Ranks")->capture_default_str();
+  command->add_option("--nodes", o->nodes, "Nodes that the ranks are on; default: as few as the machine's nodes hold")
+      ->check(CLI::Range(1, 16));
   command->add_option("--dtype", o->dtype, "bf16, fp16, int8 or fp8; fp32 and fp64 on the host engine")
       ->capture_default_str();
   command->add_option("--weight", o->weight, "[out,in] or [in,out]")->capture_default_str();

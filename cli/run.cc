@@ -55,6 +55,7 @@ int run_on(World& world, RunOptions const& o, Engine const& engine) {
                           {"dtype", name(p.dtype)},
                           {"weight", name(p.layout)},
                           {"world", world.kind()},
+                          {"nodes", world.nodes()},
                           {"gpu", world.on_gpu()},
                           {"chosen", engine.why},
                           {"plan", to_string(test.plan())},
@@ -67,9 +68,13 @@ int run_on(World& world, RunOptions const& o, Engine const& engine) {
     if (!told.empty()) out["timeline"] = o.common.timeline_path;
     fmt::print("{}\n", out.dump(2));
   } else {
-    fmt::print("{} m={} n={} k={} {} on {} ranks ({})\n", name(p.op), p.m, p.n, p.k, name(p.dtype), world.size(),
-               world.kind());
+    fmt::print("{} m={} n={} k={} {} on {}\n", name(p.op), p.m, p.n, p.k, name(p.dtype), ranks_of(world));
     print_engine(engine);
+    if (world.nodes() > 1)
+      fmt::print("  between nodes             {:>10}      {}\n", "sockets",
+                 o.common.world.nic_gbps > 0 ? fmt::format("declared, not real: {:.3g} GB/s a rank, {:g} us",
+                                                           o.common.world.nic_gbps, o.common.world.nic_latency_us)
+                                             : "no rate declared");
     fmt::print("  error against fp64        {:10.2e}      {}\n", error, right ? "right" : "WRONG");
     print_memory(test.memory().total());
     if (timed_too) world.on_gpu() ? print_gpu_times(on_gpu) : print_overlap(overlap, world.link());

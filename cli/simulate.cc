@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "cli/command.h"
+#include "cli/simulate_nodes.h"
 #include "cli/simulate_table.h"
 #include "plan/step.h"
 
@@ -34,6 +35,7 @@ int run(SimulateOptions const& o) {
                                    {"model", p.model.name},
                                    {"machine", costs.machine().name},
                                    {"tp", p.tp},
+                                   {"nodes", p.nodes > 0 ? p.nodes : costs.machine().nodes_of(p.tp)},
                                    {"pp", p.pp},
                                    {"dp", p.dp},
                                    {"gpus", p.gpus()},
@@ -78,6 +80,8 @@ void add_phase(CLI::App& simulate, Action& action, Phase phase, char const* abou
   command->add_option("--model", o->model, "One of " + models)->capture_default_str();
   command->add_option("--machine", o->machine, "One of " + machines + "; or a file")->capture_default_str();
   command->add_option("--tp", p.tp, "Ranks that share a layer")->capture_default_str();
+  command->add_option("--nodes", p.nodes, "Nodes that those are on; default: as few as the machine's nodes hold")
+      ->check(CLI::Range(1, 16));
   if (train) {
     command->add_option("--pp", p.pp, "Stages of the pipeline")->capture_default_str();
     command->add_option("--dp", p.dp, "Replicas")->capture_default_str();
@@ -107,6 +111,7 @@ void add_simulate(CLI::App& app, Action& action) {
       simulate->add_subcommand("table", "Speed-ups of two models on three clusters, beside the published");
   table->add_flag("--json", *json, "Prints one JSON object instead of text");
   table->callback([json, &action] { action = [json] { return print_model_table(*json), kOk; }; });
+  add_simulate_nodes(*simulate, action);
 }
 
 }  // namespace flux::cli

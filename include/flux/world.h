@@ -31,9 +31,14 @@ inline constexpr int kGpuByRank =
 
 struct WorldOptions {
   Link link;
+  Link nic;                    ///< the same between nodes: of each rank's network interface, beside what sockets take
   double warn_seconds = 30;    ///< a wait this long is said once, on stderr
   double limit_seconds = 600;  ///< a wait this long ends the call on every rank
   int device = kHostEngine;    ///< of World::processes: this rank's GPU, kGpuByRank or kHostEngine
+  /// Nodes that the world spans, of equally many ranks that follow each other. 0: $FLUX_NODES, or else found: ranks
+  /// that can share memory make a node. More than there are let one machine play several. Between nodes rows go through
+  /// sockets. Host engine only.
+  int nodes = 0;
   /// The file of tuned plans, of which rank 0's counts for all ranks: operators whose plan leaves the choice look there
   /// (see Plan). Empty: $FLUX_PLAN_CACHE, or flux/plans.json among the user's caches; `none`: no file. One that is not
   /// there, torn, foreign or not to be written is no error; what is wrong with it is said on stderr.
@@ -87,11 +92,11 @@ class Team;  // the shared state behind a world (src/world/team.h)
 /// The ranks that work together, seen from one of them. All its calls are made by every rank, in the same order.
 class World {
  public:
-  /// Ranks are processes on this host; memory is shared memory. With `options.device` each is on a GPU, and memory is
-  /// that of the GPUs; several may be on the same one, which then serves them in turn. Collective: where one rank
-  /// cannot come in, or none of the ways to reach the others serves, every rank throws the same Error. The ways: GPU
-  /// memory, pinned host memory, NCCL; the environment's FLUX_PEERS, the same on every rank, is auto (the first that
-  /// serves), host or nccl.
+  /// Ranks are processes; those of a host share memory (WorldOptions::nodes). With `options.device` each is on a GPU of
+  /// one host, and memory is that of the GPUs; several may be on the same one, which then serves them in turn.
+  /// Collective: where one rank cannot come in, or none of the ways to reach the others serves, every rank throws the
+  /// same Error. The ways of GPUs: GPU memory, pinned host memory, NCCL; the environment's FLUX_PEERS, the same on
+  /// every rank, is auto (the first that serves), host or nccl.
   static std::unique_ptr<World> processes(std::unique_ptr<Bootstrap> bootstrap, WorldOptions const& options = {});
 
   /// Rank `rank` of `ranks` on GPU 0, alone: it sends its peers all they would get, into `partner` memory, and a replay
@@ -104,6 +109,7 @@ class World {
 
   int rank() const;
   int size() const;
+  int nodes() const;              ///< each of size() / nodes() ranks that share memory
   std::string_view kind() const;  ///< `threads`, `processes`, `devices`, `shared gpu` or `mirror`
   bool on_gpu() const;            ///< operators take tensors in GPU memory and a stream
   /// The links between the ranks' GPUs, for every pair in both directions; none where there are none, or one GPU is

@@ -44,8 +44,10 @@ std::vector<std::unique_ptr<PythonWorld>> local(int ranks, std::string const& on
         auto made = std::make_unique<PythonWorld>();
         made->device = on == "host" ? kHostMemory : on == "devices" ? rank : 0;
         made->point = point;
-        made->world = std::make_unique<World>(std::make_unique<Team>(
-            std::make_unique<ThreadBootstrap>(point, rank, ranks), MemoryKind::kHeap, options, std::move(gpu)));
+        auto bootstrap = std::make_unique<ThreadBootstrap>(point, rank, ranks);
+        Nodes const nodes = gpu ? Nodes(ranks) : find_nodes(*bootstrap, options);
+        made->world = std::make_unique<World>(
+            std::make_unique<Team>(std::move(bootstrap), nodes, MemoryKind::kHeap, options, std::move(gpu)));
         worlds[rank] = std::move(made);
       } catch (...) {
         point->cancel();

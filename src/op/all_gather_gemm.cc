@@ -8,6 +8,7 @@
 #include "op/gather.h"
 #include "op/operators.h"
 #include "op/recording.h"
+#include "tile/node_schedule.h"
 
 namespace flux {
 namespace {
@@ -16,8 +17,8 @@ class HostGather final : public GatherOperator {
  public:
   HostGather(Team& team, AllGatherGemm::Shape const& s, Plan const& p, std::shared_ptr<Buffers> shared)
       : GatherOperator(team, s),
-        plan(on_host(p)),
-        channel(team, fmt::format("ag_gemm m<={} k={} {}", s.max_m, s.k, name(s.dtype)), words_of(s, team.size(), p),
+        plan(with_pieces(on_host(p), s.max_m, team.nodes())),
+        channel(team, fmt::format("ag_gemm m<={} k={} {}", s.max_m, s.k, name(s.dtype)), words_of(s, team.nodes(), p),
                 s.max_m * s.k * size_of(s.dtype), p, std::move(shared)),
         workers(p.workers) {}
 
@@ -25,21 +26,42 @@ class HostGather final : public GatherOperator {
   void record(Timeline* to) override { timeline = to; }
 
   // Behind the words of the rows stand those that say "my shard may be read", one a source.
-  static int64_t words_of(AllGatherGemm::Shape const& s, int ranks, Plan const& p) {
-    return most_arrival_words(s.max_m, s.k, ranks, 8, p) + ranks;
+  static int64_t words_of(AllGatherGemm::Shape const& s, Nodes const& nodes, Plan const& p) {
+    return most_arrival_words(s.max_m, s.k, nodes.ranks, 8, with_pieces(p, s.max_m, nodes)) + nodes.ranks;
   }
 
  private:
+  void enqueue(Gather const& gather, Call const& call, Recording& recording);
+  Schedule schedule(ArrivalWords const& layout, Order order, Tiling tiling, int tiles_n) const;
+
   Plan plan;
   HostChannel channel;
   host::Workers workers;
   Timeline* timeline = nullptr;
 };
 
+void HostGather::enqueue(Gather const& gather, Call const& call, Recording& recording) {
+  Nodes const& nodes = team.nodes();
+  auto const in_node = nodes.count > 1 ? copies_in_node(gather, nodes) : copies(gather);
+  for (int peer : nodes.rail(team.rank())) {
+    channel.rail()->receive(peer, received_along_rail(gather, peer), call.watch);
+    channel.rail()->send(peer, sent_along_rail(gather, peer), call.watch, recording.rail(peer));
+  }
+  channel.copies().enqueue(in_node, team.options().link, call.watch, recording.copies());
+}
+
+Schedule HostGather::schedule(ArrivalWords const& layout, Order order, Tiling tiling, int tiles_n) const {
+  int const rank = team.rank(), of_node = team.nodes().size();
+  if (team.nodes().count == 1 || order == Order::kNaive)
+    return arrange(order, tiling, layout.shards, plan.block_m, tiles_n, plan.band, rank);
+  return arrange(turns_of_gather(layout.shards, of_node, layout.comm_rows, rank), true, layout.shards.total,
+                 plan.block_m, tiles_n, plan.band);
+}
+
 void HostGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears, Tensor const& gathered, Stream) {
   int const rank = team.rank(), ranks = team.size();
   Recording recording(timeline, rank, plan.workers, SpanKind::kMaths);
-  DrainAtEnd const drain(channel.copies());
+  DrainAtEnd const drain(channel);
   Call const call = channel.begin(fmt::format("m={}", m));
   ArrivalWords const layout = arrival_words(m, shape.k, ranks, 8, plan);
   auto const buffer = channel.data(call);
@@ -60,7 +82,7 @@ void HostGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears
     gather.element_bytes = size_of(shape.dtype), gather.row_bytes = gather.own_stride = shape.k * size_of(shape.dtype);
     gather.own = buffer.at(rank) + shards.begin(rank) * gather.row_bytes;
     gather.words = words, gather.readable = words.at(rank) + layout.size();
-    channel.copies().enqueue(copies(gather), team.options().link, call.watch, recording.copies());
+    enqueue(gather, call, recording);
   }
 
   Arrival const arrival{rank, layout, words.at(rank), call.digest, call.watch};
@@ -83,7 +105,7 @@ void HostGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears
     launch.block_m = plan.block_m, launch.block_n = plan.block_n;
     Order const order = plan.in_order && plan.fused ? Order::kArrival : Order::kNaive;
     Tiling const tiling = in_place ? Tiling::kWithin : Tiling::kAcross;
-    Schedule const schedule = arrange(order, tiling, shards, plan.block_m, launch.tiles_n(), plan.band, rank);
+    Schedule const schedule = this->schedule(layout, order, tiling, launch.tiles_n());
     Keep const keep{rank, m};
     if (in_place) {
       // Rows are read at their owners: the place is relative to the shard.
@@ -119,7 +141,7 @@ std::unique_ptr<GatherOperator> host_ag_gemm(Team& team, AllGatherGemm::Shape co
 }
 
 MemoryNeed host_ag_gemm_memory(Team& team, AllGatherGemm::Shape const& s, Plan const& plan) {
-  return memory_need(HostGather::words_of(s, team.size(), plan), s.max_m * s.k * size_of(s.dtype), plan);
+  return memory_need(HostGather::words_of(s, team.nodes(), plan), s.max_m * s.k * size_of(s.dtype), plan);
 }
 
 }  // namespace flux

@@ -60,7 +60,7 @@ void Buffers::admit(Plan const& plan, int64_t data_bytes, Extra const& extra) {
 void require_room(Team& team, std::string_view what, int64_t bytes) {
   if (team.gpu() && team.gpu()->mirrored()) return;
   together(team.bootstrap(), team.options().limit_seconds, [&] {
-    int64_t const room = team.gpu() ? team.gpu()->room() : available_bytes() / team.size();
+    int64_t const room = team.gpu() ? team.gpu()->room() : available_bytes() / team.nodes().size();
     if (bytes > room)
       throw Error(ErrorKind::kDevice,
                   fmt::format("{} needs {} bytes of {} memory on each rank and {} are free for it; use fewer rows, "

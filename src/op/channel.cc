@@ -68,7 +68,14 @@ Call Channel::next(std::string_view sizes) {
 
 HostChannel::HostChannel(Team& team, std::string_view description, int64_t words, int64_t data_bytes, Plan const& plan,
                          std::shared_ptr<Buffers> shared)
-    : Channel(team, description, words, data_bytes, plan, std::move(shared)), copies_(team.link_clock()) {}
+    : Channel(team, description, words, data_bytes, plan, std::move(shared)), copies_(team.link_clock()) {
+  if (team.nodes().count > 1) rail_ = std::make_unique<Rail>(team, team.next_operator());
+}
+
+void HostChannel::drain() {
+  copies_.drain();
+  if (rail_) rail_->drain();
+}
 
 Call HostChannel::begin(std::string_view sizes) {
   if (buffers().busy.exchange(true)) {
@@ -78,31 +85,33 @@ Call HostChannel::begin(std::string_view sizes) {
                 "workspace of their own");
   }
   Call const call = next(sizes);
-  int const rank = team().rank(), ranks = team().size();
-  for (int p = 0; p < ranks && !planted(Bug::kNoCredit); ++p) {
-    if (p == rank) continue;
+  int const rank = team().rank();
+  auto const neighbours = team().neighbours();  // what comes from other nodes is written by ranks of this one
+  for (int p : neighbours) {
+    if (p == rank || planted(Bug::kNoCredit)) continue;
     Word* const word = credits(call).at(rank) + p;
     if (!await(word, kGranted, call.watch, Awaited::kCredit, p, 0)) team().check();
     store_release(word, 0);
   }
   // p grants a credit anew only after it has heard of this call, so after the old one is cleared: also where it owns
   // no rows and nothing else of the call reaches it.
-  for (int p = 0; p < ranks; ++p)
+  for (int p : neighbours)
     if (p != rank) store_release(begun(call).at(p) + rank, call.digest);
   return call;
 }
 
 void HostChannel::finish(Call const& call) {
-  copies_.drain();  // our copy engine reads this buffer too
-  int const rank = team().rank(), ranks = team().size();
+  drain();  // our copy engine reads this buffer too
+  int const rank = team().rank();
+  auto const neighbours = team().neighbours();
   Word* const begun = this->begun(call).at(rank);
-  for (int p = 0; p < ranks; ++p)
+  for (int p : neighbours)
     if (p != rank && !await(begun + p, call.digest, call.watch, Awaited::kCall, p, 0)) break;
   team().check();  // the abort word is read after the last input: no result of a broken exchange leaves
-  for (int p = 0; p < ranks; ++p) store_release(begun + p, 0);
+  for (int p : neighbours) store_release(begun + p, 0);
   Word* const words = this->words(call).at(rank);
   for (int64_t i = 0; i < word_count() && !planted(Bug::kStaleDigest); ++i) store_release(words + i, 0);
-  for (int p = 0; p < ranks; ++p)
+  for (int p : neighbours)
     if (p != rank) store_release(credits(call).at(p) + rank, kGranted);
   buffers().busy = false;
 }

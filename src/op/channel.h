@@ -6,6 +6,7 @@
 
 #include "flux/plan.h"
 #include "op/buffers.h"
+#include "world/rail.h"
 #include "world/team.h"
 
 namespace flux {
@@ -68,9 +69,23 @@ class HostChannel final : public Channel {
   void finish(Call const& call);
 
   CopyEngine& copies() { return copies_; }
+  Rail* rail() { return rail_.get(); }  ///< between nodes, if there are several
+  /// Returns when all that was enqueued to either is done or given up.
+  void drain();
 
  private:
   CopyEngine copies_;
+  std::unique_ptr<Rail> rail_;
+};
+
+/// Whatever way a call ends, its copies are over before what they refer to goes away.
+class DrainAtEnd {
+ public:
+  explicit DrainAtEnd(HostChannel& channel) : channel_(channel) {}
+  ~DrainAtEnd() { channel_.drain(); }
+
+ private:
+  HostChannel& channel_;
 };
 
 }  // namespace flux

@@ -65,6 +65,20 @@ void check_sum_call(SumOperator const& o, int64_t rows, int64_t m, Tensor const&
   require_scales(epilogue.scales, dtype, m, o.shape.n);
 }
 
+/// What can be done over several nodes.
+void check_nodes(World const& world, Plan const& plan) {
+  if (world.nodes() == 1) return;
+  require(plan.transport == Transport::kPush && plan.path == Path::kDirect,
+          "the world spans {} nodes, between which rows are pushed; give transport=push and path=direct, or neither",
+          world.nodes());
+  require(plan.route != RouteKind::kSum && plan.route != RouteKind::kRing,
+          "the world spans {} nodes, each of which sums before it sends; give route=push, route=stage or neither",
+          world.nodes());
+  require(plan.shots != Shots::kOneShot || !plan.fused,
+          "the world spans {} nodes and shots=one sends every partial to every rank; give shots=two or leave it out",
+          world.nodes());
+}
+
 /// Before anything is allocated. Collective.
 std::shared_ptr<Buffers> admitted(World& world, std::string_view op, int64_t max_m, MemoryNeed const& need,
                                   Workspace const* workspace) {
@@ -95,6 +109,7 @@ MemoryNeed need_of(World& world, Op op, GemmReduceScatter::Shape const& shape, P
 
 AllGatherGemm::AllGatherGemm(World& world, Shape const& shape, Plan const& plan, Workspace const* workspace) {
   check_gather_plan(shape, plan);
+  check_nodes(world, plan);
   plan_ = plan_for(world, problem_of(shape, world.size()), plan, workspace == nullptr);
   auto shared = admitted(world, "ag_gemm", shape.max_m, need_of(world, shape, plan_), workspace);
   operator_ = (world.on_gpu() ? ag_gemm_on_gpu : host_ag_gemm)(world.team(), shape, plan_, std::move(shared));
@@ -124,6 +139,7 @@ void AllGatherGemm::record(Timeline* timeline) { operator_->record(timeline); }
 
 GemmReduceScatter::GemmReduceScatter(World& world, Shape const& shape, Plan const& plan, Workspace const* workspace) {
   require_shape(shape.max_m, "n", shape.n, plan);
+  check_nodes(world, plan);
   plan_ = plan_for(world, problem_of(Op::kGemmReduceScatter, shape, world.size()), plan, workspace == nullptr);
   auto shared =
       admitted(world, "gemm_rs", shape.max_m, need_of(world, Op::kGemmReduceScatter, shape, plan_), workspace);
@@ -158,6 +174,7 @@ void GemmReduceScatter::record(Timeline* timeline) { operator_->record(timeline)
 
 GemmAllReduce::GemmAllReduce(World& world, Shape const& shape, Plan const& plan, Workspace const* workspace) {
   require_shape(shape.max_m, "n", shape.n, plan);
+  check_nodes(world, plan);
   plan_ = plan_for(world, problem_of(Op::kGemmAllReduce, shape, world.size()), plan, workspace == nullptr);
   auto shared = admitted(world, "gemm_ar", shape.max_m, need_of(world, Op::kGemmAllReduce, shape, plan_), workspace);
   operator_ = (world.on_gpu() ? gemm_ar_on_gpu : host_gemm_ar)(world.team(), shape, plan_, std::move(shared));

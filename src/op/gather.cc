@@ -140,6 +140,57 @@ std::vector<Transfer> from_boxes(Gather const& g) {
   return list;
 }
 
+std::vector<Transfer> copies_in_node(Gather const& g, Nodes const& nodes) {
+  std::vector<Transfer> list;
+  int const position = nodes.position(g.rank), node = nodes.node(g.rank);
+  Rows const slices{0, g.layout.slices.ranks};
+  auto add = [&](Piece const& piece, int i) -> Transfer& {  // to the i-th neighbour, from our buffer
+    Transfer t = copy_of(g, piece);
+    t.peer = nodes.rank(node, (position + i) % nodes.size());
+    t.from = in_buffer(g, g.rank, piece), t.to = in_buffer(g, t.peer, piece), t.set = g.words.at(t.peer) + piece.word;
+    list.push_back(t);
+    return list.back();
+  };
+  for (int i = 1; i < nodes.size(); ++i) each_piece(g, g.rank, slices, [&](Piece const& piece) { add(piece, i); });
+  for (int d = 1; d < nodes.count; ++d) {
+    int const shard = nodes.rank((node - d + nodes.count) % nodes.count, position);
+    each_piece(g, shard, slices, [&](Piece const& piece) {
+      for (int i = 1; i < nodes.size(); ++i) {
+        Transfer& t = add(piece, i);
+        t.after = g.words.at(g.rank) + piece.word, t.awaited_from = shard;
+      }
+    });
+  }
+  return list;
+}
+
+std::vector<Transfer> sent_along_rail(Gather const& g, int peer) {
+  std::vector<Transfer> list;
+  each_piece(g, g.rank, {0, g.layout.slices.ranks}, [&](Piece const& piece) {
+    Transfer t = copy_of(g, piece);
+    t.from = in_buffer(g, g.rank, piece), t.awaited_from = t.peer = peer;
+    list.push_back(t);
+  });
+  return list;
+}
+
+std::vector<Transfer> received_along_rail(Gather const& g, int peer) {
+  std::vector<Transfer> list;
+  each_piece(g, peer, {0, g.layout.slices.ranks}, [&](Piece const& piece) {
+    Transfer t = copy_of(g, piece);
+    t.to = in_buffer(g, g.rank, piece), t.set = g.words.at(g.rank) + piece.word, t.awaited_from = peer;
+    list.push_back(t);
+  });
+  return list;
+}
+
+Plan with_pieces(Plan plan, int64_t max_m, Nodes const& nodes) {
+  constexpr int64_t kPieces = 4;
+  if (nodes.count > 1 && plan.comm_rows == 0)
+    plan.comm_rows = std::max<int64_t>((Shards{max_m, nodes.ranks, 1}.largest() + kPieces - 1) / kPieces, 1);
+  return plan;
+}
+
 std::vector<Transfer> pushes_of_others(Gather const& g) {
   if (g.plan.path == Path::kRing) {  // the left neighbour's, from its buffer
     Gather left = g;

@@ -13,14 +13,14 @@ HostReduceScatter::HostReduceScatter(Team& team, GemmReduceScatter::Shape const&
       plan(on_host(p)),
       way(way),
       channel(team, fmt::format("{} m<={} n={} {}", op, s.max_m, s.n, name(s.dtype)),
-              PartialSums::words(s.max_m, team.size(), p, way) + more_words,
-              PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.size(), p, way) + more_bytes, p, std::move(shared)),
+              PartialSums::words(s.max_m, team.nodes(), p, way) + more_words,
+              PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.nodes(), p, way) + more_bytes, p, std::move(shared)),
       partials(team, s.max_m, s.n, s.dtype, plan, way) {}
 
 void HostReduceScatter::run(int64_t m, Tensor const& x, Tensor const& weight, WeightLayout layout, Tensor const& out,
                             SumEpilogue const& epilogue, Stream) {
   Recording recording(timeline_, team.rank(), plan.workers, SpanKind::kSum);
-  DrainAtEnd const drain(channel.copies());
+  DrainAtEnd const drain(channel);
   Call const call = channel.begin(fmt::format("m={}", m));
   partials.multiply(channel, call, m, x, weight, layout, epilogue.scales, recording);
   add_up(call, m, out, epilogue, recording);
@@ -42,7 +42,7 @@ std::unique_ptr<SumOperator> host_gemm_rs(Team& team, GemmReduceScatter::Shape c
 }
 
 MemoryNeed host_gemm_rs_memory(Team& team, GemmReduceScatter::Shape const& s, Plan const& plan) {
-  return PartialSums::memory(s.max_m, s.n, s.dtype, team.size(), plan, PartialSums::way_of(plan));
+  return PartialSums::memory(s.max_m, s.n, s.dtype, team.nodes(), plan, PartialSums::way_of(plan));
 }
 
 }  // namespace flux

@@ -1,12 +1,12 @@
 #pragma once
 // The way of partial sums: every rank multiplies all rows with its part of k, and each row's partials meet at its owner
-// (GEMM+RS, two-shot GEMM+AR) or at every rank (one-shot GEMM+AR).
+// (GEMM+RS, two-shot GEMM+AR) or at every rank (one-shot GEMM+AR). Over several nodes those of a node meet at the rank
+// of the owner's rail, and one sum a node travels on.
 #include <vector>
 
 #include "engine/host/run.h"
 #include "flux/op.h"
-#include "op/channel.h"
-#include "op/recording.h"
+#include "op/node_sums.h"
 
 namespace flux {
 
@@ -23,11 +23,11 @@ class PartialSums {
   PartialSums(Team& team, int64_t max_m, int64_t n, DType dtype, Plan const& plan, Way way);
 
   /// Words and bytes a buffer needs for them.
-  static int64_t words(int64_t max_m, int ranks, Plan const& plan, Way way);
+  static int64_t words(int64_t max_m, Nodes const& nodes, Plan const& plan, Way way);
   /// What an operator of the host engine takes; `more`: of a buffer, behind those of the partials.
-  static MemoryNeed memory(int64_t max_m, int64_t n, DType dtype, int ranks, Plan const& plan, Way way,
+  static MemoryNeed memory(int64_t max_m, int64_t n, DType dtype, Nodes const& nodes, Plan const& plan, Way way,
                            int64_t more_words = 0, int64_t more_bytes = 0);
-  static int64_t data_bytes(int64_t max_m, int64_t n, DType dtype, int ranks, Plan const& plan, Way way);
+  static int64_t data_bytes(int64_t max_m, int64_t n, DType dtype, Nodes const& nodes, Plan const& plan, Way way);
   /// What partials of operands of `dtype` are stored as.
   static DType slot_dtype(DType dtype, Plan const& plan) {
     return plan.wide_slots && dtype != DType::kF64 ? DType::kF32 : result_of(dtype);
@@ -39,7 +39,8 @@ class PartialSums {
                 WeightLayout layout, Scales const& scales, Recording& recording);
 
   /// Calls take(worker, slots, band) for each band that is summed here, on the workers, as soon as its partials are
-  /// here: `slots` in rank order, each [rows summed here, n]; band.row counts rows summed here, from 0.
+  /// here: `slots` in rank order, those of this node before the sums of the others, each [rows summed here, n];
+  /// band.row counts rows summed here, from 0.
   void sum(HostChannel& channel, Call const& call, Recording& recording,
            std::function<void(int, std::span<Tensor const>, Place)> const& take);
 
@@ -47,8 +48,18 @@ class PartialSums {
   host::Workers& workers() { return workers_; }
 
  private:
-  Tensor slot(HostChannel& channel, Call const& call, int source) const;
+  /// Where rows of an owner meet on this node: its own rank, or that of its rail. By owner.
+  Symmetric<std::byte> slots(HostChannel& channel, Call const& call) const;
+  Symmetric<Word> words(HostChannel& channel, Call const& call) const;
+  /// The partials of `owner`'s rows from the rank of position `source`, where they meet here.
+  Tensor slot(HostChannel& channel, Call const& call, int owner, int source) const;
+  /// The sums of another node for our rows, and their words.
+  Tensor rail_slot(HostChannel& channel, Call const& call, int node) const;
+  Word* rail_words(HostChannel& channel, Call const& call, int node) const;
+  void exchange_sums(HostChannel& channel, Call const& call, Recording& recording);
+  Schedule schedule(int tiles_n) const;
   Announcer announcer(HostChannel& channel, Call const& call, bool departs);
+  int64_t row_bytes() const { return n_ * size_of(slot_dtype_); }
 
   Team& team_;
   int64_t n_;
@@ -62,6 +73,7 @@ class PartialSums {
   std::vector<std::byte> zeros_;    // one row
   BandWords bands_;                 // of the call under way
   int64_t slot_rows_ = 0;
+  NodeSums node_sums_;  // behind what its thread reads
 };
 
 /// Partial sums on their way to other ranks, where something has to carry them: copies, or a declared link.
@@ -80,5 +92,7 @@ struct Departures {
 };
 /// Band by band, in the order in which the tiles are finished.
 std::vector<Transfer> copies(Departures const& departures);
+/// The same within one of several nodes: to the ranks where the owners' rows meet. `slots` and `words` by owner.
+std::vector<Transfer> copies_in_node(Departures const& departures, Nodes const& nodes);
 
 }  // namespace flux

@@ -33,12 +33,19 @@ void Recording::close() {
     }
   }
   spans.insert(spans.end(), others_.begin(), others_.end());
-  if (!copies_.empty()) timeline_->tracks[{rank_, workers_}] = "copy engine";
-  for (auto const& copy : copies_) {
+  add(copies_, workers_, "copy engine");
+  int track = workers_;
+  for (auto const& [peer, transfers] : rails_) add(transfers, ++track, fmt::format("rail to rank {}", peer));
+}
+
+void Recording::add(std::vector<TransferSpan> const& transfers, int track, std::string const& name) {
+  if (!transfers.empty()) timeline_->tracks[{rank_, track}] = name;
+  for (auto const& transfer : transfers) {
     Span span;
-    span.rank = rank_, span.track = workers_, span.kind = SpanKind::kCopy, span.feeds = feeds_, span.peer = copy.peer;
-    span.begin_ns = copy.begin_ns, span.end_ns = copy.end_ns, span.row = copy.row, span.rows = copy.rows;
-    spans.push_back(span);
+    span.rank = rank_, span.track = track, span.kind = SpanKind::kCopy, span.feeds = feeds_, span.peer = transfer.peer;
+    span.begin_ns = transfer.begin_ns, span.end_ns = transfer.end_ns, span.row = transfer.row;
+    span.rows = transfer.rows;
+    timeline_->spans.push_back(span);
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 // What the parts of a call say of their times, brought into one timeline.
+#include <map>
 #include <mutex>
 #include <vector>
 
@@ -18,15 +19,19 @@ class Recording {
 
   std::vector<std::vector<host::Stamp>>* stamps() { return timeline_ ? &stamps_ : nullptr; }
   std::vector<TransferSpan>* copies() { return timeline_ ? &copies_ : nullptr; }
+  std::vector<TransferSpan>* rail(int peer) { return timeline_ ? &rails_[peer] : nullptr; }
   /// A worker's span of another kind. From any worker.
   void add(int worker, SpanKind kind, int64_t begin_ns, int64_t row, int64_t rows);
 
  private:
+  void add(std::vector<TransferSpan> const& transfers, int track, std::string const& name);
+
   Timeline* timeline_;
   int rank_, workers_;
   SpanKind feeds_;
   std::vector<std::vector<host::Stamp>> stamps_;
   std::vector<TransferSpan> copies_;
+  std::map<int, std::vector<TransferSpan>> rails_;  // by peer
   std::mutex mutex_;
   std::vector<Span> others_;
 };

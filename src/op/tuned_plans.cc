@@ -44,7 +44,8 @@ Machine assumed_host() {
 
 PlanTable::PlanTable(Team& team)
     : tune_seconds(team.from_rank_zero().tune_seconds), key_(flux::key(machine_of(team.from_rank_zero()))) {
-  if (team.gpu() && team.gpu()->nccl()) {  // one way for all plans
+  bool const one_way = team.gpu() && team.gpu()->nccl();
+  if (one_way || team.nodes().count > 1) {  // plans of the table are for one node
     tune_seconds = 0;
     return;
   }

@@ -53,6 +53,7 @@ class Search {
   // How data travels: the knobs that depend on each other.
   std::vector<Plan> ways() const {
     std::vector<Plan> list;
+    if (problem_.nodes > 1) return between_nodes();
     if (problem_.gathers()) {
       for (Transport transport : {Transport::kPush, Transport::kPull})
         for (int64_t rows : heights())
@@ -78,6 +79,19 @@ class Search {
         add(with([&](Plan& p) { p.route = RouteKind::kStage, p.comm_rows = rows, p.copy_blocks = blocks; }));
     add(with([](Plan& p) { p.route = RouteKind::kSum; }));
     add(with([](Plan& p) { p.route = RouteKind::kRing; }));
+    return list;
+  }
+
+  // Of those the ones that several nodes can do.
+  std::vector<Plan> between_nodes() const {
+    std::vector<Plan> list;
+    if (!problem_.gathers()) list.push_back(with([](Plan& p) { p.route = RouteKind::kPush; }));
+    for (int64_t rows : heights())
+      for (int blocks : carriers())
+        list.push_back(with([&](Plan& p) {
+          if (!problem_.gathers()) p.route = RouteKind::kStage;
+          p.comm_rows = rows, p.copy_blocks = blocks;
+        }));
     return list;
   }
 

@@ -59,6 +59,8 @@ void each_field(M& machine, F&& f) {
   f.optional("fp8", machine.fp8);
   f("gemm_us", machine.gemm_us, kMicroseconds), f("call_us", machine.call_us, kMicroseconds);
   f("beside", machine.beside, kPart), f("mirror", machine.mirror);
+  f.optional("node_ranks", machine.node_ranks, Range{1, 16});
+  f.optional("nic_gbps", machine.nic_gbps, Range{0, 1e6}), f.optional("nic_us", machine.nic_us, kMicroseconds);
 }
 
 struct Writer {

@@ -56,6 +56,13 @@ struct Machine {
   double beside = 1;              ///< the rate of tiles while copies run, as a part of their rate alone
   bool mirror = false;            ///< one rank of a world whose others are played: docs/measuring.md
   LinkRates link;
+  // Between nodes. A file need not say any of it; without a rate the machine plans for one node.
+  int node_ranks = 8;   ///< ranks of a node
+  double nic_gbps = 0;  ///< of a rank's network interface, one way, while the other is as busy; 0: there is none
+  double nic_us = 0;    ///< from a transfer's last byte to its waiter on the other node
+
+  /// Nodes that so many ranks take.
+  int nodes_of(int ranks) const { return nic_gbps > 0 ? (ranks + node_ranks - 1) / node_ranks : 1; }
 
   bool operator==(Machine const&) const = default;
 };

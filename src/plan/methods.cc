@@ -31,7 +31,8 @@ double chunked_us(Problem const& p, Machine const& any) {
   double const piece = machine.gemm_us + cycles(shape, rows, p.local_n(), depth(p, machine), p.layout, machine) /
                                              machine.library_speed / clock;
   // A step of the ring is a send and a receive of the collective library.
-  double const step = link.collective_us / 2 + bytes / link.collective_gbps / 1e3;
+  double step = link.collective_us / 2 + bytes / link.collective_gbps / 1e3;
+  if (p.nodes > 1) step = std::max(step, link.collective_us / 2 + machine.nic_us + bytes / machine.nic_gbps / 1e3);
   double const add = p.gathers() ? 0 : 3 * bytes / machine.memory_gbps / 1e3 + machine.gemm_us / 2;
   double const beside = 1 / machine.beside, steps = p.ranks - 1;
   // AG: the first piece is here. RS: the last piece's sum follows the last arrival.

@@ -6,6 +6,7 @@
 
 #include "engine/sm90/config.h"
 #include "flux/error.h"
+#include "tile/node_schedule.h"
 #include "tile/packet.h"
 
 namespace flux {
@@ -44,7 +45,7 @@ TileRow shape_of(Plan const& plan, Problem const& p, TiledRows rows, Machine con
 int64_t rounded(int64_t rows, int tile_m) { return (rows + tile_m - 1) / tile_m * tile_m; }
 
 PacketShots shots_of(Plan const& plan, Problem const& problem, Machine const& machine) {
-  if (machine.engine == EngineKind::kHost || through_host(machine)) return PacketShots::kNone;
+  if (machine.engine == EngineKind::kHost || through_host(machine) || problem.nodes > 1) return PacketShots::kNone;
   Reach const reach = across_pcie(machine) ? Reach::kPcie : Reach::kNvlink;
   return packet_shots(plan, problem.op, problem.m, problem.row_bytes(), problem.ranks, reach);
 }
@@ -79,10 +80,14 @@ int blocks_to_copy(Plan const& plan, Carried what, int64_t piece_bytes, bool aro
   return blocks_to_copy(plan, what, piece_bytes, around);
 }
 
+// What the collective library's kernels take beside the GEMM to send and receive between nodes. An estimate.
+constexpr int kRailBlocks = 8;
+
 void leave_room(Resolved& r, int copying, Machine const& machine) {
   r.copying = copying;
+  bool const rails = r.problem.nodes > 1 && machine.engine != EngineKind::kHost;
   // In a mirror those of the ranks that are left out too; through host memory the waits of the copies.
-  int const blocks = through_host(machine) ? 1 : copying * (machine.mirror ? 2 : 1);
+  int const blocks = (through_host(machine) ? 1 : copying * (machine.mirror ? 2 : 1)) + (rails ? kRailBlocks : 0);
   int const free = std::max(r.plan.spare, r.fused ? blocks : 0);
   r.processors = free == 0 ? machine.processors : std::max((machine.processors - free) / 2 * 2, 2);
 }
@@ -90,6 +95,16 @@ void leave_room(Resolved& r, int copying, Machine const& machine) {
 Machine beside_copies(Resolved const& r, Machine machine) {
   machine.processors = r.processors;
   return machine;
+}
+
+// What no operator does over several nodes.
+void require_pushes(Problem const& p, Plan const& plan) {
+  if (p.nodes == 1) return;
+  refuse_if(plan.transport != Transport::kPush || plan.path != Path::kDirect,
+            "between nodes rows are pushed: transport=push path=direct");
+  refuse_if(plan.route == RouteKind::kSum || plan.route == RouteKind::kRing,
+            "each node sums before it sends: route=push or route=stage");
+  refuse_if(plan.fused && plan.shots == Shots::kOneShot, "shots=one sends every partial to every rank: shots=two");
 }
 
 void resolve_gather(Resolved& r, Plan const& plan, Machine const& machine) {
@@ -109,11 +124,12 @@ void resolve_gather(Resolved& r, Plan const& plan, Machine const& machine) {
   refuse_if(remote && !plan.fused, "transport=remote reads rows while it multiplies; it is nothing without fused=yes");
   refuse_if(remote && plan.k_slices > 1, "transport=remote waits for shards, not for slices of k; use k_slices=1");
   refuse_if(remote && plan.comm_rows != 0, "transport=remote has no copies, so comm_rows stays auto");
-  int64_t const at_once = rows_at_once(plan, p, machine);
+  int64_t const whole = std::max<int64_t>(Shards{p.m, p.ranks, 1}.largest(), 1);
+  int64_t at_once = rows_at_once(plan, p, machine);
+  if (p.nodes > 1 && plan.comm_rows == 0) at_once = std::min(at_once, (whole + 3) / 4);  // what comes is handed on
   if (!remote) leave_room(r, blocks_to_copy(plan, Carried::kRows, at_once * p.row_bytes(), around, machine), machine);
   bool const in_pieces = plan.fused && across_pcie(machine);
   r.shape = shape_of(plan, p, rows_to_tile(p.m, at_once, in_pieces), beside_copies(r, machine));
-  int64_t const whole = std::max<int64_t>(Shards{p.m, p.ranks, 1}.largest(), 1);
   int64_t const rows = plan.comm_rows == 0 ? rounded(at_once, r.shape.tile_m) : at_once;
   r.arrival.shards = {p.m, p.ranks, 1};
   r.arrival.slices = {p.k, remote ? 1 : slices_of_k(plan, r.copying, at_once * p.row_bytes(), p.m, r.shape.tile_m),
@@ -176,6 +192,13 @@ void resolve_sums(Resolved& r, Plan const& plan, Machine const& machine) {
 
 Schedule Resolved::schedule(int rank) const {
   Shards const shards = way == Way::kNone ? arrival.shards : bands.shards;
+  if (problem.nodes > 1 && order != Order::kNaive) {
+    bool const gathers = way == Way::kNone;
+    int const of_node = problem.node_ranks();
+    return arrange(gathers ? turns_of_gather(shards, of_node, arrival.comm_rows, rank)
+                           : turns_of_sums(shards, of_node, bands.height(), rank),
+                   gathers, problem.m, shape.tile_m, static_cast<int>(tiles_n()), band);
+  }
   return arrange(order, tiling, shards, shape.tile_m, static_cast<int>(tiles_n()), band,
                  way == Way::kBroadcast || way == Way::kPackets ? 0 : rank, together);
 }
@@ -224,19 +247,25 @@ Parts parts(Problem const& p, Machine const& any) {
   Machine const machine = machine_for(any, p.dtype);
   Parts t;
   LinkRates const& link = machine.link;
-  double const bytes = p.sent_bytes(), copies = p.ranks - 1;
+  double const bytes = p.sent_bytes(), copies = p.node_ranks() - 1;
   auto at = [](double bytes, double gbps) { return bytes / gbps / 1e3; };
-  t.collective_us = p.ranks == 1 ? 0 : link.collective_us + at(bytes, link.collective_gbps);
   double const shots = p.op == Op::kGemmAllReduce ? 2 : 1;
+  t.collective_us = p.ranks == 1 ? 0 : link.collective_us + at(bytes, link.collective_gbps);
+  if (p.nodes > 1) {  // rings over all ranks, one for each interface of a node
+    double const around = p.moved_bytes() * (p.ranks - 1) / p.ranks;
+    t.collective_us = link.collective_us + shots * machine.nic_us +
+                      std::max(at(around, link.collective_gbps), at(around / p.node_ranks(), machine.nic_gbps));
+  }
   double const by_copies =
       p.ranks == 1 ? 0 : shots * (link.start_us + copies * link.copy_us) + at(bytes, link.push_gbps);
-  t.comm_us = t.copied_us = std::min(t.collective_us, by_copies);
-  if (machine.engine != EngineKind::kHost && p.ranks > 1 && !through_host(machine))
+  double const by_rails = p.nodes == 1 ? 0 : shots * machine.nic_us + at(p.rail_bytes(), machine.nic_gbps);
+  t.comm_us = t.copied_us = std::min(t.collective_us, std::max(by_copies, by_rails));
+  if (machine.engine != EngineKind::kHost && p.ranks > 1 && p.nodes == 1 && !through_host(machine))
     t.comm_us = std::min(t.comm_us, by_blocks_us(p, machine));
   if (PacketShots const shots = shots_of({}, p, machine); shots != PacketShots::kNone && p.ranks > 1)
     t.comm_us = std::min(t.comm_us, packets_us(p, shots, machine));
   double const fastest = std::max({link.store_gbps, link.load_gbps, link.block_gbps});
-  t.least_comm_us = std::min(t.comm_us, shots * link.flag_us + at(bytes, fastest));
+  t.least_comm_us = std::min(t.comm_us, std::max(by_rails, shots * link.flag_us + at(bytes, fastest)));
   TileRow const shape = best_shape(p.m, p.local_n(), depth(p, machine), p.layout, p.gated, machine);
   double const of_gemm = cycles(shape, p.m, p.local_n(), depth(p, machine), p.layout, machine) / machine.library_speed;
   double const rough = of_gemm / machine.clock_mhz;
@@ -250,6 +279,11 @@ Resolved resolve(Problem const& problem, Plan const& plan, Machine const& any) {
   require_plannable(problem);
   Machine const machine = machine_for(any, problem.dtype);
   parse_plan(to_string(plan));  // a plan must be one that a line can say
+  refuse_if(problem.nodes > 1 && machine.nic_gbps <= 0,
+            "machine {} says nothing of what lies between nodes; give nic_gbps and nic_us in its file", machine.name);
+  refuse_if(problem.nodes > 1 && through_host(machine),
+            "machine {} has GPUs that meet in host memory, of which several nodes are not simulated", machine.name);
+  require_pushes(problem, plan);
   Resolved r;
   r.problem = problem, r.plan = plan, r.fused = plan.fused && problem.ranks > 1;
   r.processors = machine.processors;
@@ -285,6 +319,9 @@ void require_plannable(Problem const& p) {
   for (auto const& [what, size] : {std::pair{"m", p.m}, {"n", p.n}, {"k", p.k}})
     require(size >= 1 && size <= kMost, what, size, 1, kMost);
   require(p.ranks >= 1 && p.ranks <= kMaxRanks, "tp", p.ranks, 1, kMaxRanks);
+  require(p.nodes >= 1 && p.nodes <= p.ranks, "nodes", p.nodes, 1, p.ranks);
+  if (p.ranks % p.nodes != 0)
+    throw Error(ErrorKind::kInvalid, fmt::format("{} ranks do not make {} nodes of equally many", p.ranks, p.nodes));
   // The simulator walks every tile of every rank.
   constexpr double kMostTiles = 2e6;
   double const tiles = double{1} * p.ranks * (p.m / 64 + 1) * (p.local_n() / 64 + 1);
@@ -294,7 +331,8 @@ void require_plannable(Problem const& p) {
 }
 
 std::string to_string(Problem const& p) {
-  return fmt::format("{} m {}, n {}, k {}, {} ranks, {}{}{}", name(p.op), p.m, p.n, p.k, p.ranks, name(p.dtype),
+  return fmt::format("{} m {}, n {}, k {}, {} ranks{}, {}{}{}", name(p.op), p.m, p.n, p.k, p.ranks,
+                     p.nodes > 1 ? fmt::format(" on {} nodes", p.nodes) : "", name(p.dtype),
                      p.layout == WeightLayout::kInOut ? ", [in,out]" : "", p.gated ? ", gated" : "");
 }
 

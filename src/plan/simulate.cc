@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "plan/simulator.h"
@@ -29,7 +30,8 @@ Simulation Simulator::run() {
       case Kind::kStored: stored(e.rank, e.index, e.at); break;
       case Kind::kCopy: copy(e.rank, e.at); break;
       case Kind::kArrived: arrived(e.rank, e.index, e.at); break;
-      case Kind::kPartial: partial(e.rank, e.index, e.at); break;
+      case Kind::kPartial: met(e.rank, e.index / r().bands.most(), e.index % r().bands.most(), e.at); break;
+      case Kind::kRail: came(e.index, e.at); break;
     }
   }
   finish();
@@ -47,7 +49,8 @@ void Simulator::finish() {
   out_.waited_us /= many, out_.stalled_us /= many;
   out_.total_us = s.end + (r().shots != PacketShots::kNone ? 0 : machine_.call_us / 2);
   out_.behind_us = out_.total_us - s.gemm_end;
-  out_.moved_bytes = ports_.bytes(), out_.busiest_us = ports_.busiest_us();
+  out_.moved_bytes = ports_.bytes() + nics_.bytes();
+  out_.busiest_us = std::max(ports_.busiest_us(), nics_.busiest_us());
   if (draw_) describe();
 }
 
@@ -63,6 +66,7 @@ void Simulator::describe() {
     for (int w = 0; w < copies; ++w) t.tracks[{p, w}] = fmt::format("worker {}", w);
     t.tracks[{p, copies}] = r().copying > 0 ? fmt::format("{} copying blocks", r().copying) : "copy engine";
     if (!problem().gathers()) t.tracks[{p, copies + 1}] = "sums";
+    if (problem().nodes > 1) t.tracks[{p, rail_track()}] = "rail";
   }
 }
 

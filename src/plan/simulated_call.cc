@@ -5,28 +5,40 @@
 
 namespace flux {
 
-void Simulator::add_shard(int engine, int from, int to, Shards const& shards, int64_t row_bytes, bool result) {
-  int const shard = result ? engine : from;
-  bool const pieces = problem().gathers() && !result;
-  int64_t const height = pieces ? r().arrival.comm_rows : std::max<int64_t>(shards.size(shard), 1);
-  Shards const slices = pieces ? r().arrival.slices : Shards{1, 1, 1};
-  for (int64_t t = 0; t * height < shards.size(shard); ++t)
-    for (int s = 0; s < slices.ranks; ++s) {
-      Copy c;
-      c.from = from, c.to = to, c.result = result;
-      c.row = shards.begin(shard) + t * height, c.rows = std::min(height, shards.size(shard) - t * height);
-      double const share = static_cast<double>(slices.size(s)) / static_cast<double>(slices.total);
-      c.bytes = static_cast<double>(c.rows) * static_cast<double>(row_bytes) * share;
-      c.set = pieces ? r().arrival.index(shard, t, s) : 0;
-      if (pieces && through_host()) {  // each piece once, behind those before it, then its word
-        LinkRates const& link = machine_.link;
-        double const before = static_cast<double>(t * height * row_bytes) + c.bytes * s;
-        c.ready_us = machine_.call_us / 2 + link.start_us +
-                     static_cast<double>(t * slices.ranks + s + 1) * link.copy_us +
-                     (before + c.bytes) / link.push_gbps / 1e3 + link.word_us + link.flag_us;
-      }
-      rank(engine).copies.push_back(c);
-    }
+Copy Simulator::piece(int shard, int64_t tile, int slice, int from, int to) const {
+  ArrivalWords const& layout = r().arrival;
+  int64_t const first = tile * layout.comm_rows;
+  Copy c = whole(layout.shards.begin(shard) + first, std::min(layout.comm_rows, layout.shards.size(shard) - first));
+  c.from = from, c.to = to, c.set = layout.index(shard, tile, slice);
+  c.bytes *= static_cast<double>(layout.slices.size(slice)) / static_cast<double>(layout.slices.total);
+  if (through_host()) {  // each piece once, behind those before it, then its word
+    LinkRates const& link = machine_.link;
+    double const before = static_cast<double>(first * problem().row_bytes()) + c.bytes * slice;
+    c.ready_us = machine_.call_us / 2 + link.start_us +
+                 static_cast<double>(tile * layout.slices.ranks + slice + 1) * link.copy_us +
+                 (before + c.bytes) / link.push_gbps / 1e3 + link.word_us + link.flag_us;
+  }
+  return c;
+}
+
+Copy Simulator::whole(int64_t row, int64_t rows) const {
+  Copy c;
+  c.row = row, c.rows = rows, c.bytes = static_cast<double>(rows) * static_cast<double>(problem().row_bytes());
+  return c;
+}
+
+void Simulator::add_shard(int engine, int from, int to) {
+  ArrivalWords const& layout = r().arrival;
+  for (int64_t t = 0; t * layout.comm_rows < layout.shards.size(from); ++t)
+    for (int s = 0; s < layout.slices.ranks; ++s) rank(engine).copies.push_back(piece(from, t, s, from, to));
+}
+
+void Simulator::add_result(int from, int to) {
+  Shards const shards{problem().m, count(), 1};
+  if (shards.size(from) == 0) return;
+  Copy c = whole(shards.begin(from), shards.size(from));
+  c.from = from, c.to = to, c.result = true;
+  rank(from).copies.push_back(c);
 }
 
 void Simulator::prepare_gather(int p) {
@@ -43,9 +55,10 @@ void Simulator::prepare_gather(int p) {
   s.gate = Arrival{p, r().arrival, s.words.data(), SimulatedRank::kGoal, watch};
   bool const pulls = plan.transport == Transport::kPull || through_host();  // from where the sources have put them
   if (plan.path == Path::kRing) return prepare_ring(p);
+  if (problem().nodes > 1) return add_handing_on(p);
   for (int i = 1; i < count(); ++i) {
     int const source = (p - i + count()) % count(), to = (p + i) % count();
-    add_shard(p, pulls ? source : p, pulls ? p : to, shards, problem().row_bytes(), false);
+    add_shard(p, pulls ? source : p, pulls ? p : to);
   }
   // Where shards are of one piece, a tile may need all of them: what it multiplies first comes first from everybody.
   if (r().arrival.tiles() == 1)
@@ -58,7 +71,7 @@ void Simulator::prepare_ring(int p) {
   for (int i = 1; i < count(); ++i) {
     int const shard = (p - i + 1 + count()) % count();
     size_t const first = s.copies.size();
-    add_shard(p, shard, (p + 1) % count(), r().arrival.shards, problem().row_bytes(), false);
+    add_shard(p, shard, (p + 1) % count());
     for (size_t c = first; c < s.copies.size(); ++c) {
       s.copies[c].from = p;
       if (shard != p) s.copies[c].after = s.words.data() + s.copies[c].set;
@@ -91,32 +104,34 @@ void Simulator::prepare_sums(int p) {
   BandWords const& bands = r().bands;
   bool const broadcast = r().way == Way::kBroadcast;
   int const owner = broadcast ? 0 : p;
-  int64_t const sources = count(), each = sources * bands.most();
-  s.words.resize(static_cast<size_t>(each));
+  Nodes const n = nodes();
+  int64_t const each = words_of_node();
   s.counts.resize(static_cast<size_t>(each));
   s.gate = Open{p, problem().local_k()};
   bool const around = r().way == Way::kRing;
-  s.missing.assign(static_cast<size_t>(bands.count(owner)), around ? std::min(2, count()) : count());
+  s.missing.assign(static_cast<size_t>(bands.count(owner)), around ? std::min(2, count()) : n.size() + n.count - 1);
+  s.meeting.assign(static_cast<size_t>(n.count * bands.most()), n.size());
   s.bands_left = bands.count(owner);
   int64_t const slot_rows = broadcast ? problem().m : bands.shards.largest();
   Announcer out{bands, static_cast<int>(r().tiles_n()), s.counts.data(), {}, SimulatedRank::kGoal};
-  for (int q = 0; q < count(); ++q) out.words.base[q] = rank(q).words.data();
+  for (int q = 0; q < count(); ++q) out.words.base[q] = rank(n.gateway(p, q)).words.data() + n.node(q) * each;
   if (r().staged()) {
     s.departed.resize(static_cast<size_t>(each * count()));
     for (int q = 0; q < count(); ++q)
-      if (q != p || around) out.words.base[q] = s.departed.data() + q * each;
+      if (n.gateway(p, q) != p || around) out.words.base[q] = s.departed.data() + q * each;
   }
   if (around) prepare_relay(p);
   if (r().way == Way::kStage) {
     for (int i = 1; i < count(); ++i) {
-      int const to = (p + i) % count();
+      int const to = n.count == 1 ? (p + i) % count() : n.staged_to(p, i);
+      if (n.gateway(p, to) == p) continue;  // its rows meet here
       for (int b = 0; b < bands.count(to); ++b) {
         Place const band = bands.place(to, b);
         Copy c;
-        c.from = p, c.to = to, c.row = bands.shards.begin(to) + band.row, c.rows = band.rows;
+        c.from = p, c.to = n.gateway(p, to), c.row = bands.shards.begin(to) + band.row, c.rows = band.rows;
         c.bytes = static_cast<double>(band.rows) * static_cast<double>(problem().row_bytes());
-        c.set = bands.index(p, b);
-        if (r().fused) c.after = s.departed.data() + to * each + c.set;
+        c.set = n.node(to) * each + bands.index(p, b);
+        if (r().fused) c.after = s.departed.data() + to * each + bands.index(p, b);
         s.copies.push_back(c);
       }
     }
@@ -151,8 +166,7 @@ void Simulator::prepare_packets() {
 
 void Simulator::prepare() {
   if (!problem().gathers())  // words do not move any more once a route points at them
-    for (int p = 0; p < count(); ++p)
-      rank(p).words.resize(static_cast<size_t>(int64_t{1} * count() * r().bands.most()));
+    for (int p = 0; p < count(); ++p) rank(p).words.resize(static_cast<size_t>(problem().nodes * words_of_node()));
   double const begin = machine_.call_us / 2;
   if (r().shots != PacketShots::kNone) return prepare_packets();
   for (int p = 0; p < count(); ++p) {
@@ -167,11 +181,13 @@ void Simulator::prepare() {
     s.waiting.resize(s.words.size());
     bool const pulls = r().plan.transport == Transport::kPull && problem().gathers();
     bool const copies_first = problem().gathers();
+    if (problem().gathers()) send_along_rails(p, begin);
     if (copies_first || r().fused) push(begin + (pulls ? machine_.link.flag_us : 0), Kind::kCopy, p, 0);
     if (r().in_place())
       for (int q = 0; q < count(); ++q)
         if (q != p) s.words[static_cast<size_t>(q)] = SimulatedRank::kGoal;  // flag_us: in begin_gemm
   }
+  for (Copy const& c : on_rails_) ++rank(c.to).incoming;
   if (problem().gathers())
     for (int p = 0; p < count(); ++p)
       for (Copy const& c : rank(p).copies) ++rank(c.to).incoming;

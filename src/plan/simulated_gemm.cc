@@ -117,7 +117,8 @@ void Simulator::multiplied(int p, int w, double now) {
           double const bytes = static_cast<double>(band.rows) * columns(worker.tile) * element_;
           for (int copy = 0; copy < route.copies(); ++copy) {
             Place const to = route.where(band, first, copy);
-            double const left = to.rank == p ? now : store(p, to.rank, now, bytes);
+            int const there = r().way == Way::kPush ? nodes().gateway(p, to.rank) : to.rank;
+            double const left = there == p ? now : store(p, there, now, bytes);
             end = std::max(end, left + kLocalStoreUs);
           }
           return true;
@@ -146,7 +147,7 @@ void Simulator::stored(int p, int w, double now) {
             route.announce(band);
             if (before || *told != SimulatedRank::kGoal) return true;
             if constexpr (std::is_same_v<std::decay_t<decltype(route)>, Stage>) {
-              if (band.rank == p) partial(p, index, now);
+              if (nodes().gateway(p, band.rank) == p) met(p, nodes().node(band.rank), index, now);
               if (s.copy_waits) s.copy_waits = false, push(now, Kind::kCopy, p, 0);
             } else {
               bool const to_all = std::is_same_v<std::decay_t<decltype(route)>, Broadcast>;
@@ -170,7 +171,8 @@ void Simulator::gemm_ended(int p, double now) {
   }
   if (!r().fused && !problem().gathers()) {
     push(end, Kind::kCopy, p, 0);
-    for (size_t b = 0; b < s.missing.size(); ++b) partial(p, static_cast<int>(b), end);
+    for (int node = 0; node < nodes().count; ++node)
+      for (int b = 0; b < r().bands.count(nodes().rank(node, nodes().position(p))); ++b) met(p, node, b, end);
   }
   s.gemm_end = s.end = s.summed = end;
   for (size_t b = 0; b < s.missing.size(); ++b)

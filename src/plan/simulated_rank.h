@@ -51,6 +51,8 @@ struct SimulatedRank {
   double replay_busy = -1;  // the same of what plays the others in a mirror; < 0: nothing yet
 
   std::vector<int> missing;  // partials of each band that is summed here
+  std::vector<int> meeting;  // of several nodes: the same of [node][band], rows of its rank of our rail
+  double added = 0;          // when the last of those sums is made
   int bands_left = 0;
   int incoming = 0;  // copies of gathered rows or of summed shards that are still to come
   double summed = 0, end = 0;

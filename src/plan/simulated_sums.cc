@@ -63,15 +63,17 @@ void Simulator::copy(int p, double now) {
   push(s.engine_busy, Kind::kCopy, p, 0);
 }
 
-void Simulator::arrived(int p, int index, double now) {
-  Copy const& c = rank(p).copies[static_cast<size_t>(index)];
+void Simulator::arrived(int p, int index, double now) { landed(rank(p).copies[static_cast<size_t>(index)], now); }
+
+void Simulator::landed(Copy const& c, double now) {
   SimulatedRank& to = rank(c.to);
   if (c.result) return --to.incoming == 0 ? gathered_sums(to, now) : void();
   to.words[static_cast<size_t>(c.set)] = SimulatedRank::kGoal;
   if (to.copy_waits) to.copy_waits = false, push(now, Kind::kCopy, c.to, 0);  // on a ring: it goes on
   if (!problem().gathers()) {
     bool const passes = r().way == Way::kRing && c.set / r().bands.most() != c.to;
-    return passes ? void() : partial(c.to, static_cast<int>(c.set % r().bands.most()), now);
+    if (passes) return;
+    return met(c.to, static_cast<int>(c.set / words_of_node()), static_cast<int>(c.set % r().bands.most()), now);
   }
   for (int worker : std::exchange(to.waiting[static_cast<size_t>(c.set)], {})) push(now, Kind::kTile, c.to, worker);
   if (--to.incoming == 0 && !r().fused) begin_gemm(c.to, now);
@@ -79,7 +81,9 @@ void Simulator::arrived(int p, int index, double now) {
 
 // A band's partials have been stored at their owner. In a mirror those of the peer are copied then, as many bytes.
 void Simulator::announced(int from, int owner, int band, double rows, double now) {
-  if (from == owner) return partial(owner, band, now);
+  int const to = r().way == Way::kBroadcast ? owner : nodes().gateway(from, owner);
+  int const node = r().way == Way::kBroadcast ? 0 : nodes().node(owner);
+  if (from == to) return met(to, node, band, now);
   LinkRates const& link = machine_.link;
   double at = now + link.flag_us;
   if (through_host()) at = fetched(owner, at, rows * static_cast<double>(problem().row_bytes())) + link.word_us;
@@ -91,7 +95,7 @@ void Simulator::announced(int from, int owner, int band, double rows, double now
     if (!by_blocks) at += link.word_us;
     s.replay_busy = at;  // the replay's next copy waits for a word of its own, in the same stream
   }
-  push(at, Kind::kPartial, owner, band);
+  push(at, Kind::kPartial, to, node * r().bands.most() + band);
 }
 
 // One more source's partial of a band is here.
@@ -105,7 +109,8 @@ void Simulator::sum(int p, int band, double now) {
   SimulatedRank& s = rank(p);
   BandWords const& bands = r().bands;
   Place const rows = bands.place(r().way == Way::kBroadcast ? 0 : p, band);
-  double const parts = (r().way == Way::kSum || r().way == Way::kRing ? std::min(2, count()) : count()) + 1;
+  int const slots = problem().node_ranks() + problem().nodes - 1;
+  double const parts = (r().way == Way::kSum || r().way == Way::kRing ? std::min(2, count()) : slots) + 1;
   double const bytes = parts * static_cast<double>(rows.rows) * static_cast<double>(problem().row_bytes());
   double const begin = std::max(s.summed, now);
   s.summed = begin + kBandUs / (r().staged() ? 1 : 8) + bytes / (machine_.memory_gbps * kSumReaches) / 1e3;
@@ -119,8 +124,7 @@ void Simulator::summed(int p, double now) {
   s.end = now;
   if (problem().op != Op::kGemmAllReduce || r().way == Way::kBroadcast) return;
   if (s.incoming == 0) gathered_sums(s, now);
-  for (int i = 1; i < count(); ++i)
-    add_shard(p, p, (p + i) % count(), {problem().m, count(), 1}, problem().row_bytes(), true);
+  send_results(p, now);
   push(now, Kind::kCopy, p, 0);
 }
 

@@ -6,6 +6,7 @@
 #include "plan/ports.h"
 #include "plan/simulate.h"
 #include "plan/simulated_rank.h"
+#include "tile/nodes.h"
 
 namespace flux {
 
@@ -15,6 +16,7 @@ class Simulator {
       : machine_(machine_for(machine, problem.dtype)),
         draw_(draw),
         ports_(problem.ranks),
+        nics_(problem.ranks),
         ranks_(static_cast<size_t>(problem.ranks)) {
     out_.resolved = resolve(problem, plan, machine);
     out_.parts = parts(problem, machine);
@@ -24,7 +26,7 @@ class Simulator {
   Simulation run();
 
  private:
-  enum class Kind : uint8_t { kTile, kMultiplied, kStored, kCopy, kArrived, kPartial };
+  enum class Kind : uint8_t { kTile, kMultiplied, kStored, kCopy, kArrived, kPartial, kRail };
   struct Event {
     double at;
     uint64_t order;  // events of one moment happen as they were made
@@ -36,6 +38,7 @@ class Simulator {
   Problem const& problem() const { return r().problem; }
   Resolved const& r() const { return out_.resolved; }
   int count() const { return problem().ranks; }
+  Nodes nodes() const { return {problem().ranks, problem().nodes}; }
   SimulatedRank& rank(int p) { return ranks_[static_cast<size_t>(p)]; }
   void push(double at, Kind kind, int rank, int index) { events_.push({at, events_made_++, kind, rank, index}); }
 
@@ -45,7 +48,18 @@ class Simulator {
   void prepare_sums(int p);
   void prepare_packets();
   void prepare_relay(int p);
-  void add_shard(int engine, int from, int to, Shards const& shards, int64_t row_bytes, bool result);
+  Copy whole(int64_t row, int64_t rows) const;
+  Copy piece(int shard, int64_t tile, int slice, int from, int to) const;
+  void add_handing_on(int p);
+  void send_along_rails(int p, double at);
+  void send_results(int p, double now);
+  void rail(Copy const& copy, double at);
+  void came(int index, double now);
+  void landed(Copy const& c, double now);
+  void met(int at, int node, int band, double now);
+  int64_t words_of_node() const { return int64_t{1} * count() * r().bands.most(); }
+  void add_shard(int engine, int from, int to);
+  void add_result(int from, int to);
   void begin_gemm(int p, double at);
   bool ready(SimulatedRank& s, Tile tile, int slice, int worker);
   void tile(int p, int w, double now);
@@ -72,6 +86,7 @@ class Simulator {
   void finish();
   void describe();
   static int engine_track(SimulatedRank const& s) { return static_cast<int>(std::max<size_t>(s.workers.size(), 1)); }
+  int rail_track() const { return machine_.processors + 2; }  // behind workers, copies and sums
   void draw(int p, int track, SpanKind kind, double begin, double end, int64_t row, int64_t rows, int n, int peer = -1);
 
   static constexpr double kBefore = 0.6;  // of Machine::gemm_us passes before the first tile, the rest after the last
@@ -81,7 +96,8 @@ class Simulator {
 
   Machine const machine_;
   bool draw_;
-  Ports ports_;
+  Ports ports_, nics_;
+  std::vector<Copy> on_rails_;
   std::vector<SimulatedRank> ranks_;
   std::priority_queue<Event> events_;
   uint64_t events_made_ = 0;

@@ -47,6 +47,7 @@ class Model {
 
  private:
   Machine const& machine() const { return costs_.machine(); }
+  int nodes() const { return p_.nodes > 0 ? p_.nodes : machine().nodes_of(p_.tp); }
   double moved_us(double bytes, double kernels) const {
     return std::max(kernels * kSmallKernelUs, bytes / (machine().memory_gbps * kMemoryReaches) / 1e3);
   }
@@ -86,7 +87,7 @@ class Model {
   // Inference: sums meet at every rank after o and down (all-reduce); or rows stay divided between them, as in
   // training. A method takes what is faster for it; `none` all-reduces, as serving libraries do.
   Layer inference_layer(int64_t m) {
-    LayerOperators const op = layer_operators(p_.model, m, p_.tp);
+    LayerOperators const op = layer_operators(p_.model, m, p_.tp, nodes());
     auto reduced = [&](Problem problem) { return problem.op = Op::kGemmAllReduce, problem; };
     auto alone = [&](Problem const& problem) { return parts(problem, machine()).gemm_us; };
     Layer whole = products({reduced(op.o), reduced(op.down)}, method_);
@@ -110,7 +111,7 @@ class Model {
   // ---- training ----
 
   Layer forward(int64_t m) {
-    LayerOperators const op = layer_operators(p_.model, m, p_.tp);
+    LayerOperators const op = layer_operators(p_.model, m, p_.tp, nodes());
     Layer layer = products({op.qkv, op.o, op.up, op.down}, method_);
     layer.attention = attention_us(p_.micro), layer.rest = rest_us(m, true);
     return layer;
@@ -138,7 +139,7 @@ class Model {
     return {fused.gemm_us + wgrad, fused.exposed_us(), 0, 0};
   }
   Layer backward(int64_t m) {
-    LayerOperators const op = layer_operators(p_.model, m, p_.tp);
+    LayerOperators const op = layer_operators(p_.model, m, p_.tp, nodes());
     Layer layer = column_backward(op.qkv) + column_backward(op.up) + row_backward(op.o) + row_backward(op.down);
     layer.attention = 2.5 * attention_us(p_.micro), layer.rest = 2 * rest_us(m, true);
     return layer;

@@ -15,6 +15,7 @@ struct StepProblem {
   Phase phase = Phase::kTrain;
   Transformer model;
   int tp = 8, pp = 1, dp = 1;
+  int nodes = 0;             ///< that the ranks of a layer are on; 0: as few as the machine's nodes hold
   int64_t batch = 0;         ///< sequences: of all replicas in training, of one otherwise
   int64_t micro = 1;         ///< training: sequences that go through the pipeline together
   int64_t seq = 2048;        ///< tokens of a sequence; decoding: those that came before

@@ -25,9 +25,14 @@ Transformer find_transformer(std::string_view name) {
   throw Error(ErrorKind::kInvalid, fmt::format("model '{}' is unknown; there are {}", name, known));
 }
 
-LayerOperators layer_operators(Transformer const& model, int64_t m, int ranks) {
-  auto gather = [&](int64_t n) { return Problem{Op::kAllGatherGemm, m, n, model.hidden, ranks}; };
-  auto sum = [&](int64_t k) { return Problem{Op::kGemmReduceScatter, m, model.hidden, k, ranks}; };
+LayerOperators layer_operators(Transformer const& model, int64_t m, int ranks, int nodes) {
+  auto problem = [&](Op op, int64_t n, int64_t k) {
+    Problem p{op, m, n, k, ranks};
+    p.nodes = nodes;
+    return p;
+  };
+  auto gather = [&](int64_t n) { return problem(Op::kAllGatherGemm, n, model.hidden); };
+  auto sum = [&](int64_t k) { return problem(Op::kGemmReduceScatter, model.hidden, k); };
   return {gather(model.qkv()), sum(model.hidden), gather(model.up()), sum(model.ffn)};
 }
 

@@ -33,6 +33,6 @@ Transformer find_transformer(std::string_view name);
 struct LayerOperators {
   Problem qkv, o, up, down;
 };
-LayerOperators layer_operators(Transformer const& model, int64_t m, int ranks);
+LayerOperators layer_operators(Transformer const& model, int64_t m, int ranks, int nodes = 1);
 
 }  // namespace flux

@@ -1,10 +1,11 @@
 #pragma once
 // A thread that stands for a GPU's copy engine: it moves blocks of rows, one after another, and sets a word behind
 // each. With a declared link it moves the data, then waits out the time the link would have needed, without using a
-// core.
+// core. How a block is moved can be another's business: through a socket (rail.h), or as a sum (src/op/node_sums.h).
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -22,6 +23,8 @@ class LinkClock {
     std::lock_guard lock(mutex_);
     return free_ns_ = std::max(free_ns_, now_ns) + duration_ns;
   }
+  /// Waits out the time that `bytes`, begun at `begin_ns`, take on `link`, without using a core.
+  void pass(Link const& link, int64_t begin_ns, int64_t bytes);
 
  private:
   std::mutex mutex_;
@@ -34,9 +37,13 @@ struct TransferSpan {
   int peer;
 };
 
+/// Moves the rows of a transfer. False: given up, and the world has ended.
+using Carrier = std::function<bool(Transfer const&, Watch const&)>;
+bool copy_rows(Transfer const& transfer, Watch const& watch);
+
 class CopyEngine {
  public:
-  explicit CopyEngine(LinkClock& clock);
+  explicit CopyEngine(LinkClock& clock, Carrier carry = copy_rows);
   ~CopyEngine();
 
   /// Transfers of one call. Never blocks.
@@ -60,17 +67,8 @@ class CopyEngine {
   std::deque<Batch> queue_;
   bool busy_ = false, stop_ = false;
   LinkClock& clock_;
+  Carrier carry_;
   std::thread thread_;
-};
-
-/// Whatever way a call ends, its copies are over before what they refer to goes away.
-class DrainAtEnd {
- public:
-  explicit DrainAtEnd(CopyEngine& engine) : engine_(engine) {}
-  ~DrainAtEnd() { engine_.drain(); }
-
- private:
-  CopyEngine& engine_;
 };
 
 }  // namespace flux

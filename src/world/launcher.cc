@@ -16,6 +16,7 @@
 #include <optional>
 
 #include "flux/world.h"
+#include "world/stream.h"
 
 namespace flux {
 namespace {
@@ -26,33 +27,7 @@ constexpr uint64_t kLargest = uint64_t{1} << 28;
 
 using Clock = std::chrono::steady_clock;
 
-bool send_all(int fd, void const* data, size_t bytes) {
-  auto const* at = static_cast<char const*>(data);
-  while (bytes > 0) {
-    ssize_t const n = send(fd, at, bytes, MSG_NOSIGNAL);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    at += n, bytes -= n;
-  }
-  return true;
-}
-
-// False at the end of the stream or past the deadline.
-bool receive_all(int fd, void* data, size_t bytes, Clock::time_point deadline) {
-  auto* at = static_cast<char*>(data);
-  while (bytes > 0) {
-    auto const left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    pollfd p{fd, POLLIN, 0};
-    int const ready = poll(&p, 1, static_cast<int>(std::min<int64_t>(std::max<int64_t>(left, 0), 1'000'000)));
-    if (ready == 0 && Clock::now() >= deadline) return false;
-    if (ready <= 0) continue;
-    ssize_t const n = recv(fd, at, bytes, 0);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    at += n, bytes -= n;
-  }
-  return true;
-}
+constexpr double kPatience = 10;  // seconds: a rank that is stopped does not read, and must not stop the launcher
 
 // The connection belongs to the process: a world made after this one goes on with it.
 class LauncherBootstrap final : public Bootstrap {
@@ -61,17 +36,17 @@ class LauncherBootstrap final : public Bootstrap {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   std::vector<std::string> all_gather(std::string_view mine, double limit_seconds) override {
-    auto const deadline =
-        Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limit_seconds));
+    GiveUp const give_up = after_seconds(limit_seconds);
     uint64_t length = mine.size();
-    if (!send_all(fd_, &length, sizeof length) || !send_all(fd_, mine.data(), mine.size())) lost(limit_seconds);
+    if (!send_all(fd_, &length, sizeof length, give_up) || !send_all(fd_, mine.data(), mine.size(), give_up))
+      lost(limit_seconds);
     std::vector<std::string> all(size_);
     for (auto& one : all) {
-      if (!receive_all(fd_, &length, sizeof length, deadline)) lost(limit_seconds);
+      if (!receive_all(fd_, &length, sizeof length, give_up)) lost(limit_seconds);
       if (length >= kEnd)
         throw Error(ErrorKind::kTimeout, fmt::format("rank {} ended before all ranks met", length - kEnd));
       one.resize(length);
-      if (!receive_all(fd_, one.data(), length, deadline)) lost(limit_seconds);
+      if (!receive_all(fd_, one.data(), length, give_up)) lost(limit_seconds);
     }
     return all;
   }
@@ -116,8 +91,6 @@ void start(std::vector<Child>& children, int rank, std::vector<std::string> cons
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0)
     throw Error(ErrorKind::kDevice, fmt::format("cannot make a socket pair: {}", std::strerror(errno)));
   fcntl(pair[0], F_SETFD, FD_CLOEXEC);
-  timeval const patience{10, 0};  // a rank that is stopped does not read, and must not stop the launcher
-  setsockopt(pair[0], SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   pid_t const parent = getpid(), pid = fork();
   if (pid < 0) throw Error(ErrorKind::kDevice, fmt::format("cannot start rank {}: {}", rank, std::strerror(errno)));
   if (pid == 0) {
@@ -141,7 +114,7 @@ void start(std::vector<Child>& children, int rank, std::vector<std::string> cons
 void hang_up(std::vector<Child>& children, int ended) {
   uint64_t const word = kEnd + static_cast<uint64_t>(ended);
   for (auto& child : children)
-    if (child.fd >= 0) send_all(child.fd, &word, sizeof word);
+    if (child.fd >= 0) send_all(child.fd, &word, sizeof word, after_seconds(kPatience));
 }
 
 }  // namespace
@@ -170,7 +143,9 @@ int launch(int ranks, std::vector<std::string> const& command, double grace_seco
       for (auto& to : children)
         for (auto const& from : children) {
           uint64_t const length = from.message->size();
-          if (to.fd >= 0) send_all(to.fd, &length, sizeof length), send_all(to.fd, from.message->data(), length);
+          GiveUp const give_up = after_seconds(kPatience);
+          if (to.fd >= 0)
+            send_all(to.fd, &length, sizeof length, give_up), send_all(to.fd, from.message->data(), length, give_up);
         }
       for (auto& child : children) child.message.reset();
     }

@@ -23,14 +23,14 @@ constexpr size_t kAlignment = 4096;
 // Threads share pointers. A block lives until the last rank that can reach it lets go.
 class HeapMemory final : public SymmetricMemory {
  public:
-  HeapMemory(Bootstrap& bootstrap, int64_t bytes, double limit) {
+  HeapMemory(Bootstrap& bootstrap, Nodes const& nodes, int64_t bytes, double limit) {
     size_t const size = (static_cast<size_t>(bytes) + kAlignment - 1) / kAlignment * kAlignment;
     auto mine = std::shared_ptr<std::byte>(static_cast<std::byte*>(std::aligned_alloc(kAlignment, size)), std::free);
     if (!mine) throw Error(ErrorKind::kDevice, fmt::format("cannot allocate {} bytes of memory", bytes));
     std::memset(mine.get(), 0, size);
     auto const* address = &mine;
     auto all = bootstrap.all_gather({reinterpret_cast<char const*>(&address), sizeof address}, limit);
-    for (int r = 0; r < bootstrap.size(); ++r) {
+    for (int r : nodes.neighbours(bootstrap.rank())) {
       std::memcpy(&address, all[r].data(), sizeof address);
       owners_.push_back(*address);
       blocks_.base[r] = owners_.back().get();
@@ -46,9 +46,9 @@ class HeapMemory final : public SymmetricMemory {
 // leaves nothing behind, and they do not count against the size of /dev/shm, which containers keep small.
 class MappedMemory final : public SymmetricMemory {
  public:
-  MappedMemory(Bootstrap& bootstrap, int64_t bytes, double limit) : bytes_(bytes) {
+  MappedMemory(Bootstrap& bootstrap, Nodes const& nodes, int64_t bytes, double limit) : bytes_(bytes) {
     try {
-      share(bootstrap, limit);
+      share(bootstrap, nodes, limit);
     } catch (...) {
       unmap();
       throw;
@@ -61,7 +61,7 @@ class MappedMemory final : public SymmetricMemory {
     int32_t pid, fd, error;
     uint64_t inode;  // so that another process of that number, in another container, is not taken for the rank
   };
-  void share(Bootstrap& bootstrap, double limit) {
+  void share(Bootstrap& bootstrap, Nodes const& nodes, double limit) {
     File const memory(memfd_create("flux", MFD_CLOEXEC));  // open until everybody has mapped it, or nobody will
     int const fd = memory.descriptor();
     // All of it now: what is only promised kills at the first touch, by SIGBUS.
@@ -69,7 +69,8 @@ class MappedMemory final : public SymmetricMemory {
     Card const mine{getpid(), fd, error, inode(fd)};
     auto const cards = bootstrap.all_gather({reinterpret_cast<char const*>(&mine), sizeof mine}, limit);
     std::string failure;
-    for (int r = 0; r < bootstrap.size() && failure.empty(); ++r) {
+    for (int r : nodes.neighbours(bootstrap.rank())) {
+      if (!failure.empty()) break;
       Card theirs;
       std::memcpy(&theirs, cards[r].data(), sizeof theirs);
       failure = map(r, theirs);
@@ -124,20 +125,20 @@ int64_t available_bytes() {
   return available;
 }
 
-std::shared_ptr<SymmetricMemory> SymmetricMemory::allocate(MemoryKind kind, Bootstrap& bootstrap, int64_t bytes,
-                                                           double limit_seconds) {
+std::shared_ptr<SymmetricMemory> SymmetricMemory::allocate(MemoryKind kind, Bootstrap& bootstrap, Nodes const& nodes,
+                                                           int64_t bytes, double limit_seconds) {
   // Asked before anybody allocates: memory that is promised but not there ends in a kill, not in an error.
   int64_t const available = available_bytes();
-  bool const enough = bytes <= available / bootstrap.size();
+  bool const enough = bytes <= available / nodes.size();
   auto const verdicts = bootstrap.all_gather(
       enough ? ""
-             : fmt::format("{} ranks ask for {} bytes each and {} are available; use fewer rows or ranks",
-                           bootstrap.size(), bytes, available),
+             : fmt::format("{} ranks ask for {} bytes each and {} are available; use fewer rows or ranks", nodes.size(),
+                           bytes, available),
       limit_seconds);
   for (auto const& verdict : verdicts)
     if (!verdict.empty()) throw Error(ErrorKind::kDevice, verdict);
-  if (kind == MemoryKind::kHeap) return std::make_shared<HeapMemory>(bootstrap, bytes, limit_seconds);
-  return std::make_shared<MappedMemory>(bootstrap, bytes, limit_seconds);
+  if (kind == MemoryKind::kHeap) return std::make_shared<HeapMemory>(bootstrap, nodes, bytes, limit_seconds);
+  return std::make_shared<MappedMemory>(bootstrap, nodes, bytes, limit_seconds);
 }
 
 }  // namespace flux

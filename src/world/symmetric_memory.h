@@ -1,9 +1,10 @@
 #pragma once
-// Memory that every rank allocates alike and that every rank can reach: one block a rank.
+// Memory that every rank allocates alike and that every rank of its node can reach: one block a rank.
 #include <memory>
 
 #include "flux/world.h"
 #include "tile/signal.h"
+#include "world/nodes.h"
 
 namespace flux {
 
@@ -15,9 +16,10 @@ int64_t available_bytes();
 class SymmetricMemory {
  public:
   /// Collective. Every rank's block has `bytes` bytes, is zeroed and aligned to a page, and stays mapped here until
-  /// this object goes, even if its owner died. Throws `Error{kDevice}` naming the bytes asked for.
-  static std::shared_ptr<SymmetricMemory> allocate(MemoryKind kind, Bootstrap& bootstrap, int64_t bytes,
-                                                   double limit_seconds);
+  /// this object goes, even if its owner died; ranks of other nodes have none here. Throws `Error{kDevice}` naming the
+  /// bytes asked for.
+  static std::shared_ptr<SymmetricMemory> allocate(MemoryKind kind, Bootstrap& bootstrap, Nodes const& nodes,
+                                                   int64_t bytes, double limit_seconds);
   virtual ~SymmetricMemory() = default;
 
   std::byte* at(int rank) const { return blocks_.at(rank); }

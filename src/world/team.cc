@@ -24,6 +24,8 @@ std::string_view describe(Awaited what) {
 
 // A reason of the host's own: an exchange through NCCL, which does not tell whom it waits for.
 constexpr auto kStalled = static_cast<Reason>(5);
+// Another node has ended; the raiser's control block says why.
+constexpr auto kToldByNode = static_cast<Reason>(6);
 
 // A killed child stays a zombie until its parent looks; it is gone all the same.
 bool process_is_gone(int32_t pid) {
@@ -37,15 +39,17 @@ bool process_is_gone(int32_t pid) {
 
 }  // namespace
 
-Team::Team(std::unique_ptr<Bootstrap> bootstrap, MemoryKind kind, WorldOptions const& options, std::shared_ptr<Gpu> gpu)
-    : bootstrap_(std::move(bootstrap)), kind_(kind), options_(options), gpu_(std::move(gpu)) {
+Team::Team(std::unique_ptr<Bootstrap> bootstrap, Nodes const& nodes, MemoryKind kind, WorldOptions const& options,
+           std::shared_ptr<Gpu> gpu)
+    : bootstrap_(std::move(bootstrap)), nodes_(nodes), kind_(kind), options_(options), gpu_(std::move(gpu)) {
   if (size() < 1 || size() > kMaxRanks)
     throw Error(ErrorKind::kInvalid, fmt::format("{} ranks asked for; a world has 1 to {}", size(), kMaxRanks));
   memory_ = gpu_ ? gpu_->allocate(*bootstrap_, sizeof(Control), Use::kControl, options_.limit_seconds)
-                 : SymmetricMemory::allocate(kind_, *bootstrap_, sizeof(Control), options_.limit_seconds);
+                 : SymmetricMemory::allocate(kind_, *bootstrap_, nodes_, sizeof(Control), options_.limit_seconds);
   control(rank()).pid = getpid();
   if (gpu_) links_ = gpu_->prove_links(*bootstrap_, options_.limit_seconds);
   if (gpu_) gpu_abort_ = gpu_->allocate(*bootstrap_, sizeof(Word), Use::kAbort, options_.limit_seconds);
+  if (nodes_.count > 1) rails_ = std::make_unique<Rails>(*bootstrap_, nodes_, options_.limit_seconds);
   // Behind this every control block is ready, and all know what rank 0 plans by.
   from_rank_zero_ = flux::from_rank_zero(all_gather(
       rank() == 0 || (gpu_ && gpu_->mirrored()) ? to_bytes(of_this_rank(options_, gpu_.get())) : std::string())[0]);
@@ -59,7 +63,9 @@ Team::~Team() {
   }
   wake_.notify_one();
   watcher_.join();
-  if (load_acquire(&control(rank()).abort) != 0) bootstrap_->abandon();
+  Word const verdict = load_acquire(&control(rank()).abort);
+  if (verdict != 0) bootstrap_->abandon();
+  if (rails_) rails_->end(verdict == 0 ? std::string() : describe(verdict));
   store_release(&control(rank()).left, 1);
 }
 
@@ -69,7 +75,7 @@ std::vector<std::string> Team::all_gather(std::string_view mine) {
 
 std::shared_ptr<SymmetricMemory> Team::allocate(int64_t bytes, Use use) {
   if (gpu_) return gpu_->allocate(*bootstrap_, bytes, use, options_.limit_seconds);
-  return SymmetricMemory::allocate(kind_, *bootstrap_, bytes, options_.limit_seconds);
+  return SymmetricMemory::allocate(kind_, *bootstrap_, nodes_, bytes, options_.limit_seconds);
 }
 
 // What waiters of the operators go by: kernels, if there is a GPU.
@@ -77,7 +83,7 @@ Watch Team::watch(Word call) const {
   if (!gpu_) return host_watch(call);
   Watch w = host_watch(call);
   w.abort = gpu_abort_->view<Word>(0);
-  for (int r = 0; r < size(); ++r) w.told.base[r] = &control_on_gpu(r).abort;
+  for (int r : neighbours()) w.told.base[r] = &control_on_gpu(r).abort;
   w.record = &control_on_gpu(rank()).record;
   return w;
 }
@@ -85,7 +91,7 @@ Watch Team::watch(Word call) const {
 // What the host itself waits by and raises. Kernels that wait look at it now and then.
 Watch Team::host_watch(Word call) const {
   Watch w;
-  for (int r = 0; r < size(); ++r) w.abort.base[r] = &control(r).abort;
+  for (int r : neighbours()) w.abort.base[r] = &control(r).abort;
   w.record = &control(rank()).record;
   w.limit_ns = static_cast<int64_t>(options_.limit_seconds * 1e9);
   w.rank = rank(), w.ranks = size(), w.call = call;
@@ -97,7 +103,7 @@ Watch Team::begin_call(int lane, Word digest) {
   Word const number = static_cast<Word>(calls_[lane].load() >> 32) + 1;
   uint64_t const entry = uint64_t{number} << 32 | digest;
   calls_[lane].store(entry);
-  for (int p = 0; p < size(); ++p) std::atomic_ref(control(p).calls[lane][rank()]).store(entry);
+  for (int p : neighbours()) std::atomic_ref(control(p).calls[lane][rank()]).store(entry);
   // Both sides post, then look: whoever comes second sees the other's entry here, the first one's watcher sees it
   // later.
   if (sees_other_call(lane)) check();
@@ -106,7 +112,7 @@ Watch Team::begin_call(int lane, Word digest) {
 
 bool Team::sees_other_call(int lane) {
   uint64_t const mine = calls_[lane].load();
-  for (int p = 0; p < size(); ++p) {
+  for (int p : neighbours()) {
     uint64_t const theirs = std::atomic_ref(control(rank()).calls[lane][p]).load();
     if (theirs >> 32 != mine >> 32 || theirs == mine) continue;
     note_and_raise(Reason::kOtherCall, Awaited::kNothing, p, static_cast<Word>(theirs), static_cast<Word>(mine),
@@ -159,21 +165,30 @@ std::string Team::describe(Word verdict) const {
         "rank {} waited more than {} s for an exchange through NCCL: a rank has not come to the call; "
         "every rank has stopped, make a new world",
         raiser, options_.limit_seconds);
+  if (static_cast<Reason>(verdict >> 8) == kToldByNode) return control(raiser).said;
   return fmt::format("the world was ended with verdict {:#x}", verdict);
+}
+
+// What a rank of this node waits for; nothing, if it does not.
+std::string Team::wait_of(int rank) const {
+  Record& r = control(rank).record;
+  auto const what = static_cast<Awaited>(load_acquire(&r.what));
+  if (what == Awaited::kNothing) return {};
+  return fmt::format("; rank {} itself waited for {} from rank {}", rank, flux::describe(what), load_acquire(&r.peer));
 }
 
 // Who kept the awaited rank from coming, and who that one: the last of the chain is the one to look at.
 std::string Team::chain_of_waits(int raiser) const {
   std::string chain;
   int at = static_cast<int>(load_acquire(&control(raiser).record.peer));
-  for (int steps = 1; steps < size() && at != raiser; ++steps) {
-    Record& r = control(at).record;
-    Word const what = load_acquire(&r.what), peer = load_acquire(&r.peer);
-    if (what == 0) break;
-    chain += fmt::format("; rank {} itself waited for {} from rank {}", at, flux::describe(static_cast<Awaited>(what)),
-                         peer);
-    at = static_cast<int>(peer);
+  for (int steps = 1; steps < size() && at != raiser && nodes_.share_memory(at, rank()); ++steps) {
+    std::string const wait = wait_of(at);
+    if (wait.empty()) break;
+    chain += wait;
+    at = static_cast<int>(load_acquire(&control(at).record.peer));
   }
+  if (!nodes_.share_memory(at, rank()))
+    chain += fmt::format("; rank {} is on another node, whose ranks say whom they waited for", at);
   return chain;
 }
 
@@ -187,13 +202,16 @@ bool Team::look_at_peers(int round) {
   if (gpu_ && gpu_->stalled_seconds() > options_.limit_seconds) raise_abort(host_watch(0), kStalled);
   if (Word const verdict = load_acquire(&control(rank()).abort); verdict != 0) {
     if (gpu_) gpu_->end();
+    if (rails_) rails_->end(describe(verdict));
     return false;
   }
+  if (hears_of_an_end()) return true;  // which has raised our abort word
   for (int lane = 0; lane < kLanes; ++lane)
     if (calls_[lane].load() != 0 && sees_other_call(lane)) return false;
   Record& record = control(rank()).record;
-  for (int p = 0; kind_ == MemoryKind::kSharedMemory && round % 5 == 0 && p < size(); ++p) {
-    if (p == rank()) continue;
+  bool const look = kind_ == MemoryKind::kSharedMemory && round % 5 == 0;
+  for (int p : neighbours()) {
+    if (!look || p == rank()) continue;
     bool const left = load_acquire(&control(p).left) != 0;
     bool const missed = load_acquire(&record.what) != 0 && load_acquire(&record.peer) == static_cast<Word>(p);
     if (left) {
@@ -208,6 +226,22 @@ bool Team::look_at_peers(int round) {
     return false;
   }
   warn_of_long_wait();
+  return true;
+}
+
+// Each rank hears its peers on other nodes; whoever hears first tells its node.
+bool Team::hears_of_an_end() {
+  auto const ending = rails_ ? rails_->news() : std::nullopt;
+  if (!ending) return false;
+  if (ending->said.empty()) {
+    note_and_raise(Reason::kPeerGone, Awaited::kNothing, ending->peer, 0, 0, 0);
+  } else {
+    std::string why = ending->said;  // and whom this node's ranks waited for meanwhile
+    for (int p : neighbours()) why += wait_of(p);
+    char* const said = control(rank()).said;
+    said[why.copy(said, sizeof(Control::said) - 1)] = '\0';
+    raise_abort(host_watch(0), kToldByNode);
+  }
   return true;
 }
 

@@ -13,6 +13,7 @@
 #include "tile/signal.h"
 #include "world/copy_engine.h"
 #include "world/gpu.h"
+#include "world/rails.h"
 #include "world/rank_zero.h"
 #include "world/symmetric_memory.h"
 
@@ -27,26 +28,36 @@ inline constexpr int kLanes = 8;
 class Team {
  public:
   /// `gpu`: where this rank's operators run; none: on the host.
-  Team(std::unique_ptr<Bootstrap> bootstrap, MemoryKind kind, WorldOptions const& options,
+  Team(std::unique_ptr<Bootstrap> bootstrap, Nodes const& nodes, MemoryKind kind, WorldOptions const& options,
        std::shared_ptr<Gpu> gpu = nullptr);
   ~Team();
 
   int rank() const { return bootstrap_->rank(); }
   int size() const { return bootstrap_->size(); }
+  Nodes const& nodes() const { return nodes_; }
+  /// The ranks of this node, ours among them: those whose memory is within reach.
+  auto neighbours() const { return nodes_.neighbours(rank()); }
   MemoryKind kind() const { return kind_; }
   Gpu* gpu() const { return gpu_.get(); }
   std::vector<LinkProof> const& links() const { return links_; }
   WorldOptions& options() { return options_; }
   Bootstrap& bootstrap() { return *bootstrap_; }
   LinkClock& link_clock() { return link_clock_; }
+  LinkClock& nic_clock() { return nic_clock_; }
   FromRankZero const& from_rank_zero() const { return from_rank_zero_; }
 
   std::vector<std::string> all_gather(std::string_view mine);
   /// Where this rank's operators run: GPU memory, if there is a GPU.
   std::shared_ptr<SymmetricMemory> allocate(int64_t bytes, Use use);
+  /// A connection with a rank of our position on another node; `number`: as next_operator() gives it, on both ranks.
+  Socket connect_rail(int peer, uint32_t number) { return rails_->connect(peer, number, options_.limit_seconds); }
+  /// Whether it has left in good order, so that nothing more comes from it.
+  bool rail_left(int peer) const { return rails_->left(peer); }
   /// A number for a new operator, the same on every rank.
-  uint32_t next_operator() { return operators_++; }
+  uint32_t next_operator() { return ++operators_; }
 
+  /// What this rank waits for at the moment.
+  Record& record() { return control(rank()).record; }
   /// Posts (number of the call on its lane, digest) to every peer. Throws where a peer is seen to make another call.
   Watch begin_call(int lane, Word digest);
   /// Throws the error that ended the world, if one did.
@@ -63,6 +74,7 @@ class Team {
     Word abort, left;
     int32_t pid;
     Record record;
+    char said[1024];  // why another node has ended, where this rank heard it first
     uint64_t calls[kLanes][kMaxRanks];
   };
   Control& control(int rank) const { return *reinterpret_cast<Control*>(memory_->at(rank)); }
@@ -71,13 +83,16 @@ class Team {
   Watch host_watch(Word call) const;
   void note_and_raise(Reason reason, Awaited what, int peer, Word seen, Word goal, Word call);
   bool sees_other_call(int lane);
+  bool hears_of_an_end();
   void watch_peers();
   bool look_at_peers(int round);  // false: nothing more to watch for
   void warn_of_long_wait();
   std::string describe(Word verdict) const;
+  std::string wait_of(int rank) const;
   std::string chain_of_waits(int raiser) const;
 
   std::unique_ptr<Bootstrap> bootstrap_;
+  Nodes nodes_;
   MemoryKind kind_;
   WorldOptions options_;
   std::shared_ptr<SymmetricMemory> memory_;  // of Control
@@ -85,7 +100,8 @@ class Team {
   std::shared_ptr<SymmetricMemory> gpu_abort_;  // one word a rank, where kernels look; others' may be out of reach
   std::vector<LinkProof> links_;
   FromRankZero from_rank_zero_;
-  LinkClock link_clock_;
+  std::unique_ptr<Rails> rails_;  // where there are several nodes
+  LinkClock link_clock_, nic_clock_;
   uint32_t operators_ = 0;
   std::array<std::atomic<uint64_t>, kLanes> calls_{};  // our own latest entry
   std::string warned_;

@@ -6,6 +6,7 @@
 
 #include "world/bootstrap.h"
 #include "world/gpu_report.h"
+#include "world/nodes.h"
 #include "world/team.h"
 #include "world/together.h"
 
@@ -39,21 +40,26 @@ std::unique_ptr<World> World::processes(std::unique_ptr<Bootstrap> bootstrap, Wo
     if (all[r] != all[0])
       throw Error(ErrorKind::kInvalid, "rank 0 is on " + all[0] + " and rank " + std::to_string(r) + " on " + all[r] +
                                            "; every rank must choose the same by WorldOptions::device");
+  Nodes const nodes = find_nodes(*bootstrap, options);
+  if (nodes.count > 1 && options.device != kHostEngine)
+    throw Error(ErrorKind::kUnsupported, "a world on GPUs is of one node so far, and the ranks are on " +
+                                             std::to_string(nodes.count) + "; use the host engine, or a world a node");
   std::shared_ptr<Gpu> gpu;
   if (options.device != kHostEngine) gpu = open_process_gpu(*bootstrap, options.device, options.limit_seconds);
   return std::make_unique<World>(
-      std::make_unique<Team>(std::move(bootstrap), MemoryKind::kSharedMemory, options, std::move(gpu)));
+      std::make_unique<Team>(std::move(bootstrap), nodes, MemoryKind::kSharedMemory, options, std::move(gpu)));
 }
 
 std::unique_ptr<World> World::mirror(int rank, int ranks, Partner partner, WorldOptions const& options) {
   // The ranks that are left out say and own what this one does; their GPU memory alone is another.
   auto alone = [ranks](std::string_view mine) { return std::vector<std::string>(ranks, std::string(mine)); };
-  return std::make_unique<World>(
-      std::make_unique<Team>(bootstrap_from(rank, ranks, alone), MemoryKind::kHeap, options, open_gpu(0, 1, partner)));
+  return std::make_unique<World>(std::make_unique<Team>(bootstrap_from(rank, ranks, alone), Nodes(ranks),
+                                                        MemoryKind::kHeap, options, open_gpu(0, 1, partner)));
 }
 
 int World::rank() const { return team_->rank(); }
 int World::size() const { return team_->size(); }
+int World::nodes() const { return team_->nodes().count; }
 std::string_view World::kind() const {
   if (team_->kind() == MemoryKind::kSharedMemory) return "processes";
   if (Gpu const* gpu = team_->gpu()) return gpu->mirrored() ? "mirror" : gpu->shared() ? "shared gpu" : "devices";
@@ -91,8 +97,11 @@ void run_ranks(int ranks, WorldOptions const& options, std::function<void(World&
   auto rank_body = [&](int rank) {
     std::unique_ptr<World> world;
     try {
-      world = std::make_unique<World>(std::make_unique<Team>(std::make_unique<ThreadBootstrap>(point, rank, ranks),
-                                                             MemoryKind::kHeap, options, gpu(rank)));
+      auto bootstrap = std::make_unique<ThreadBootstrap>(point, rank, ranks);
+      auto own = gpu(rank);
+      Nodes const nodes = own ? Nodes(ranks) : find_nodes(*bootstrap, options);
+      world = std::make_unique<World>(
+          std::make_unique<Team>(std::move(bootstrap), nodes, MemoryKind::kHeap, options, std::move(own)));
       body(*world);
     } catch (...) {
       {

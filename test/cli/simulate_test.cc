@@ -6,6 +6,24 @@
 namespace flux::test {
 namespace {
 
+TEST(Simulate, SaysWhereTwoNodesPay) {
+  auto const rows = flux("simulate nodes --machine h800 --json").json()["rows"];
+  ASSERT_EQ(rows.size(), 6u);
+  for (auto const& row : rows) EXPECT_EQ(row["pays"], row["two_over_one"] > 1) << row;
+  EXPECT_EQ(rows[4]["m"], 8192);
+  EXPECT_EQ(rows[4]["published_speed_up"], 1.55);
+  EXPECT_NEAR(rows[4]["speed_up"].get<double>(), 1.55, 0.2);
+}
+
+// Ranks beyond a node take another.
+TEST(Simulate, StepsKnowNodes) {
+  auto nodes = [](std::string const& more) {
+    return flux("simulate decode --model llama3-8b --machine h800 --tp 16 --batch 16 --json" + more).json()["nodes"];
+  };
+  EXPECT_EQ(nodes(""), 2);
+  EXPECT_EQ(nodes(" --nodes 1"), 1);
+}
+
 TEST(Simulate, EveryPhaseAsTextAndJson) {
   for (std::string phase : {"train", "prefill", "decode"}) {
     std::string const call = "simulate " + phase + " --model gpt3-175b --machine a100-sxm";

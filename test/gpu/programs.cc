@@ -227,7 +227,8 @@ void by_ipc(World& world) {
   WorldOptions options;
   options.limit_seconds = 60, options.device = 0;
   auto gpu = open_process_gpu(*bootstrap, 0, options.limit_seconds, Sharing::kIpc);
-  World other(std::make_unique<Team>(std::move(bootstrap), MemoryKind::kSharedMemory, options, std::move(gpu)));
+  World other(std::make_unique<Team>(std::move(bootstrap), Nodes(world.size()), MemoryKind::kSharedMemory, options,
+                                     std::move(gpu)));
   for (int i = 0; i < 2; ++i) {
     SmallMlp mlp(other);
     for (int j = 0; j < 5; ++j) mlp.enqueue(), mlp.check();

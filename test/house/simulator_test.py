@@ -60,6 +60,22 @@ def test_efficiency_ranges(flux):
             assert [least, most] == pytest.approx([min(found), max(found)], abs=NEAR), f"{op} {machine}"
 
 
+def test_two_nodes(flux):
+    page = text("docs/simulator.md")
+    _, *lines = table_after(page, "nodes of")
+    rows = {(row["machine"], row["m"]): row for row in flux("simulate", "nodes")["rows"]}
+    assert len(lines) == len(rows)
+    for machine, m, one, none, fused, speed_up, efficiency, gain, published in lines:
+        row = rows[machine, int(m)]
+        shown = [float(cell) for cell in (one, none, fused)]
+        assert shown == pytest.approx([row["one_flux_us"] / 1e3, row["two_none_us"] / 1e3, row["two_flux_us"] / 1e3],
+                                      rel=NEAR), f"{machine} {m}"
+        shown = [float(cell) for cell in (speed_up, efficiency, gain)]
+        assert shown == pytest.approx([row["speed_up"], row["efficiency"], row["two_over_one"]], abs=2 * NEAR)
+        stated = f"{row['published_speed_up']:.2f}, E {row['published_efficiency']:.2f}" if "published_speed_up" in row else ""
+        assert published == stated, f"{machine} {m}"
+
+
 def tables(page):
     """The two tables of whole models: speed-ups, and shares."""
     first = page.index("| cluster | phase |")

@@ -84,16 +84,23 @@ struct Trial {
   }
   /// What rank p's part of k is multiplied by: far apart from rank to rank where the order of the sum shall show.
   double scale(int p) const { return s.ordered && p % 2 == 1 ? 1 << 24 : 1; }
-  /// The sum of all ranks' partials of row i. Ordered: in fp32, by rank, or as the relay passes them on to `owner`.
+  /// The sum of all ranks' partials of row i. Ordered: in fp32, by rank, or as the relay passes them on to `owner`;
+  /// over several nodes those of the owner's, then the sum of each other node.
   double sum(int64_t i, int64_t j, int owner) const {
     if (!s.ordered) return product(i, j);
-    int const first = s.plan.route == RouteKind::kRing ? owner + 1 : 0;
-    float total = 0;
-    for (int step = 0; step < s.ranks; ++step) {
-      int const p = (first + step) % s.ranks;
-      Part const depth = part_of_columns(s.k, p, s.ranks, k_unit(s.dtype));
-      total += static_cast<float>(product(i, j, depth.begin, depth.size) * scale(p));
-    }
+    int const of_node = s.ranks / s.nodes, first = s.plan.route == RouteKind::kRing ? owner + 1 : 0;
+    auto of = [&](int node) {
+      float total = 0;
+      for (int step = 0; step < of_node; ++step) {
+        int const p = node * of_node + (first + step) % of_node;
+        Part const depth = part_of_columns(s.k, p, s.ranks, k_unit(s.dtype));
+        total += static_cast<float>(product(i, j, depth.begin, depth.size) * scale(p));
+      }
+      return total;
+    };
+    float total = of(owner / of_node);
+    for (int node = 0; node < s.nodes; ++node)
+      if (node != owner / of_node) total += of(node);
     return total;
   }
 };
@@ -217,8 +224,8 @@ std::string run_sums(World& world, Scenario const& s, Operator& op, int call, Me
 }  // namespace
 
 std::string Scenario::describe() const {
-  return fmt::format("{} m={} n={} k={} ranks={} {} {}{}{}{}{}{}{}{}{}{}{} calls={} | {}", name(op), m, n, k, ranks,
-                     name(dtype), name(layout),
+  return fmt::format("{} m={} n={} k={} ranks={}{} {} {}{}{}{}{}{}{}{}{}{}{} calls={} | {}", name(op), m, n, k, ranks,
+                     nodes > 1 ? fmt::format(" on {} nodes", nodes) : "", name(dtype), name(layout),
                      activation == Activation::kNone ? "" : fmt::format(" {}", name(activation)), gated ? " gated" : "",
                      bias ? " bias" : "", residual ? " residual" : "", norm ? " norm" : "", gathered ? " gathered" : "",
                      scaled ? " scaled" : "", ordered ? " ordered" : "", slow < 0 ? "" : fmt::format(" slow={}", slow),
@@ -251,7 +258,9 @@ std::string run_scenario(World& world, Scenario const& all_calls, Memory& memory
 std::string run_on_threads(Scenario const& scenario, WorldOptions const& options) {
   std::mutex mutex;
   std::string failures;
-  run_threads(scenario.ranks, options, [&](World& world) {
+  WorldOptions of_nodes = options;
+  of_nodes.nodes = scenario.nodes;
+  run_threads(scenario.ranks, of_nodes, [&](World& world) {
     std::string const failure = run_scenario(world, scenario);
     std::lock_guard lock(mutex);
     if (!failure.empty()) failures += failure + "\n";
@@ -357,6 +366,19 @@ std::vector<Scenario> all_scenarios() {
           list.push_back(s);
         }
     }
+  }
+  return list;
+}
+
+std::vector<Scenario> scenarios_of(int nodes) {
+  auto served = [](Plan const& p) {
+    return p.transport == Transport::kPush && p.path == Path::kDirect && p.route != RouteKind::kSum &&
+           p.route != RouteKind::kRing && p.shots != Shots::kOneShot;
+  };
+  std::vector<Scenario> list;
+  for (Scenario s : all_scenarios()) {
+    s.nodes = nodes, s.ranks = (s.ranks + nodes - 1) / nodes * nodes;
+    if (served(s.plan) && s.ranks <= 16) list.push_back(s);
   }
   return list;
 }

@@ -13,7 +13,7 @@ namespace flux::test {
 struct Scenario {
   Op op = Op::kAllGatherGemm;
   int64_t m = 0, n = 0, k = 0;
-  int ranks = 1;
+  int ranks = 1, nodes = 1;
   DType dtype = DType::kF32;
   WeightLayout layout = WeightLayout::kOutIn;
   Plan plan;
@@ -30,6 +30,8 @@ struct Scenario {
 
 /// Every operator over ragged shapes, dtypes, plans and epilogues.
 std::vector<Scenario> all_scenarios();
+/// Those that several nodes can do, on as many ranks or a few more so that nodes are alike.
+std::vector<Scenario> scenarios_of(int nodes);
 
 /// Where operators find their tensors: on the host where the scenario made them, or copied to a GPU.
 class Memory {

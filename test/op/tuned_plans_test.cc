@@ -127,8 +127,8 @@ TEST(TunedPlans, RankZerosTableCounts) {
     std::vector<std::thread> ranks;
     for (int r = 0; r < kRanks; ++r)
       ranks.emplace_back([&, r] {
-        World world(std::make_unique<Team>(std::make_unique<ThreadBootstrap>(point, r, kRanks), MemoryKind::kHeap,
-                                           reading(files[r])));
+        World world(std::make_unique<Team>(std::make_unique<ThreadBootstrap>(point, r, kRanks), Nodes(kRanks),
+                                           MemoryKind::kHeap, reading(files[r])));
         GemmReduceScatter op(world, kSum);
         expect_right(world, op);
         plans[r] = to_string(op.plan());

@@ -20,6 +20,8 @@ class RandomProblems {
     Problem p;
     p.op = one_of({Op::kAllGatherGemm, Op::kGemmReduceScatter, Op::kGemmAllReduce});
     p.ranks = static_cast<int>(1 + below(12));
+    for (int nodes : {4, 3, 2})
+      if (p.ranks % nodes == 0 && below(3) == 0) p.nodes = nodes;
     p.m = below(2) ? 1 + below(300) : 1 + below(4000);
     p.n = 8 * (1 + below(1500)), p.k = 8 * (1 + below(1500));
     return p;

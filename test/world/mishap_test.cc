@@ -34,6 +34,7 @@ INSTANTIATE_TEST_SUITE_P(World, Mishaps,
                          testing::Values(Mishap{"other_order", ErrorKind::kTimeout, "different calls"},
                                          Mishap{"other_m", ErrorKind::kTimeout, "different calls"},
                                          Mishap{"other_m_far_ahead", ErrorKind::kTimeout, "different calls"},
+                                         Mishap{"nodes_other_m", ErrorKind::kTimeout, "different calls"},
                                          Mishap{"other_plan", ErrorKind::kInvalid, "different operators"},
                                          Mishap{"other_operator", ErrorKind::kInvalid, "different operators"}),
                          [](auto const& info) { return std::string(info.param.program); });
@@ -42,7 +43,9 @@ TEST_P(Mishaps, AreFoundAtOnceOnThreads) { check(run_as_threads(GetParam().progr
 TEST_P(Mishaps, AreFoundAtOnceOnProcesses) { check(run_as_processes(GetParam().program)); }
 
 class Works : public testing::TestWithParam<char const*> {};
-INSTANTIATE_TEST_SUITE_P(World, Works, testing::Values("too_much_memory", "two_lanes", "second_world", "no_such_gpu"),
+INSTANTIATE_TEST_SUITE_P(World, Works,
+                         testing::Values("too_much_memory", "two_lanes", "nodes_two_lanes", "second_world",
+                                         "no_such_gpu"),
                          [](auto const& info) { return std::string(info.param); });
 
 TEST_P(Works, OnThreads) {

@@ -24,6 +24,14 @@ TEST_F(Mpirun, RunsTheScenarios) {
   EXPECT_EQ(status, 0);
 }
 
+TEST_F(Mpirun, RunsTheScenariosOnTwoNodes) {
+  for (char const* program : {"nodes4", "nodes8"}) {
+    int status = -1;
+    for (Ending const& e : run_under_mpirun(program, &status)) EXPECT_EQ(e.code, kFine) << e.said;
+    EXPECT_EQ(status, 0);
+  }
+}
+
 // mpirun ends the others itself, perhaps before they have found out: there is no hang, and nobody ends well.
 TEST_F(Mpirun, EndsWhenARankIsKilled) {
   int status = 0;

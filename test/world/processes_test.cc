@@ -21,7 +21,8 @@ double seconds_of(std::function<void()> const& f) {
 
 class Scenarios : public testing::TestWithParam<char const*> {};
 INSTANTIATE_TEST_SUITE_P(Processes, Scenarios,
-                         testing::Values("scenarios1", "scenarios2", "scenarios3", "scenarios5", "scenarios16"),
+                         testing::Values("scenarios1", "scenarios2", "scenarios3", "scenarios5", "scenarios16",
+                                         "nodes4", "nodes8"),
                          [](auto const& info) { return std::string(info.param); });
 
 TEST_P(Scenarios, AreExact) {
@@ -88,6 +89,45 @@ TEST(LostRank, ThatLeavesTheWorldEndsWhoeverCountsOnIt) {
 
 TEST(LostRank, ThatLeavesTheWorldEndsNobodyElse) {
   for (Ending const& e : run_as_processes("ends_apart")) EXPECT_EQ(e.code, kFine) << e.said;
+}
+
+// Two nodes of two ranks: whoever shares no memory with the lost one hears of it along its rail.
+TEST(LostRank, KilledInACallEndsOtherNodesAtOnce) { expect_survivors_name(1, run_as_processes("nodes_killed"), 2.0); }
+// A wait across nodes may be the first to give up; it knows whom it waited for, and not whom that one waited for.
+TEST(LostRank, StalledInACallEndsOtherNodesWithinTheLimit) {
+  auto const endings = run_as_processes("nodes_stalled");
+  for (int r : {0, 2, 3}) {
+    Ending const& e = endings[r];
+    EXPECT_EQ(e.code, kRaised) << e.said;
+    EXPECT_EQ(e.kind, ErrorKind::kTimeout);
+    EXPECT_LT(e.seconds, 4.5);
+    bool const names = e.said.find("rank 1") != std::string::npos;
+    EXPECT_TRUE(names || e.said.find("on another node") != std::string::npos) << e.said;
+  }
+}
+TEST(LostRank, ThatThrowsEndsOtherNodesAtOnce) {
+  auto const endings = run_as_processes("nodes_throws");
+  EXPECT_EQ(endings[1].said, "rank 1 has had enough");
+  expect_survivors_name(1, endings, 2.0);
+}
+TEST(LostRank, ThatLeavesTheWorldEndsOtherNodesThatCountOnIt) {
+  auto const endings = run_as_processes("nodes_leaves");
+  EXPECT_EQ(endings[1].code, kFine);
+  expect_survivors_name(1, endings, 2.0);
+}
+TEST(LostRank, ThatLeavesTheWorldEndsNobodyElseOnOtherNodes) {
+  for (Ending const& e : run_as_processes("nodes_ends_apart")) EXPECT_EQ(e.code, kFine) << e.said;
+}
+TEST(LostNode, EndsTheOthersAtOnce) {
+  auto const endings = run_as_processes("nodes_node_dies");
+  for (int r : {0, 1}) {
+    EXPECT_EQ(endings[r].code, kRaised) << endings[r].said;
+    EXPECT_EQ(endings[r].kind, ErrorKind::kTimeout);
+    bool const named =
+        endings[r].said.find("rank 2") != std::string::npos || endings[r].said.find("rank 3") != std::string::npos;
+    EXPECT_TRUE(named) << endings[r].said;
+    EXPECT_LT(endings[r].seconds, 2.0);
+  }
 }
 
 TEST(Bootstrap, GivesUpOnARankThatNeverComes) {

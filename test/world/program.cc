@@ -25,7 +25,7 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 
 WorldOptions options_of(Program const& p) {
   WorldOptions o;
-  o.limit_seconds = p.limit_seconds, o.device = p.device;
+  o.limit_seconds = p.limit_seconds, o.device = p.device, o.nodes = p.nodes;
   return o;
 }
 

@@ -17,6 +17,7 @@ struct Program {
   std::function<void(World&)> body;
   int device = kHostEngine;
   double grace_seconds = 1;  // how long the others may still run after a rank failed
+  int nodes = 0;             // played by this machine
 };
 
 /// Those of the room that this is compiled for.

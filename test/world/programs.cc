@@ -19,23 +19,29 @@ using std::chrono::milliseconds;
 // Every third scenario of this many ranks, every one of the special ones.
 void scenarios(World& world) {
   int i = 0;
-  for (Scenario const& s : all_scenarios()) {
+  for (Scenario const& s : world.nodes() > 1 ? scenarios_of(world.nodes()) : all_scenarios()) {
     if (s.ranks != world.size() || (!s.ordered && s.slow < 0 && i++ % 3 != 0)) continue;
     std::string const failure = run_scenario(world, s);
     if (!failure.empty()) throw std::runtime_error(failure);
   }
 }
 
-// Calls without end, in the middle of which `signal` hits rank 1.
-void struck(World& world, int signal) {
+// Calls without end, in the middle of which `signal` hits a rank.
+void struck(World& world, int signal, int victim = 1) {
   SmallCall call(world, 64);
   std::thread blow;
-  if (world.rank() == 1)
+  if (world.rank() == victim)
     blow = std::thread([=] {
       std::this_thread::sleep_for(milliseconds(200));
       kill(getpid(), signal);
     });
   for (int i = 0;; ++i) call.run(1 + i * 13 % 64, i);
+}
+
+// A whole node goes away at once.
+void node_dies(World& world) {
+  if (world.rank() >= 2) return struck(world, SIGKILL, world.rank());
+  struck(world, SIGKILL, -1);
 }
 
 void throws(World& world) {
@@ -179,6 +185,16 @@ std::vector<Program> const& programs() {
       {"scenarios3", 3, 20, scenarios},
       {"scenarios5", 5, 20, scenarios},
       {"scenarios16", 16, 20, scenarios},
+      {"nodes4", 4, 20, scenarios, kHostEngine, 1, 2},
+      {"nodes8", 8, 20, scenarios, kHostEngine, 1, 2},
+      {"nodes_killed", 4, 2, killed, kHostEngine, 1, 2},
+      {"nodes_node_dies", 4, 2, node_dies, kHostEngine, 1, 2},
+      {"nodes_stalled", 4, 2, stalled, kHostEngine, 1, 2},
+      {"nodes_throws", 4, 10, throws, kHostEngine, 1, 2},
+      {"nodes_leaves", 4, 10, leaves, kHostEngine, 1, 2},
+      {"nodes_ends_apart", 4, 10, ends_apart, kHostEngine, 1, 2},
+      {"nodes_other_m", 4, 10, other_m, kHostEngine, 1, 2},
+      {"nodes_two_lanes", 4, 10, two_lanes, kHostEngine, 1, 2},
       {"killed", 4, 2, killed},
       {"stalled", 4, 2, stalled},
       {"throws", 3, 10, throws},

@@ -55,7 +55,8 @@ class IpcMemory final : public SymmetricMemory {
   IpcMemory(Bootstrap& bootstrap, int device, int64_t bytes, double limit)
       : device_(device), rank_(bootstrap.rank()), ranks_(bootstrap.size()) {
     Exported::all().free_closed();
-    closed_ = SymmetricMemory::allocate(MemoryKind::kSharedMemory, bootstrap, kMaxRanks * sizeof(Word), limit);
+    closed_ = SymmetricMemory::allocate(MemoryKind::kSharedMemory, bootstrap, Nodes(bootstrap.size()),
+                                        kMaxRanks * sizeof(Word), limit);
     try {
       open(bootstrap, (std::max<int64_t>(bytes, 1) + kPage - 1) / kPage * kPage, limit);
     } catch (...) {

@@ -47,7 +47,8 @@ class Registration {
 class RegisteredMemory final : public SymmetricMemory {
  public:
   RegisteredMemory(Bootstrap& bootstrap, int device, int64_t bytes, ViewedBy viewed_by, double limit)
-      : device_(device), host_(SymmetricMemory::allocate(MemoryKind::kSharedMemory, bootstrap, bytes, limit)) {
+      : device_(device),
+        host_(SymmetricMemory::allocate(MemoryKind::kSharedMemory, bootstrap, Nodes(bootstrap.size()), bytes, limit)) {
     blocks_ = host_->view<std::byte>(0);
     together(bootstrap, limit, [&] {
       check_cuda(cudaSetDevice(device), "choosing a GPU");

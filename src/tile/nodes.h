@@ -1,0 +1,42 @@
+#pragma once
+// How ranks are numbered over nodes. A world spans one node or several: each has the same number of ranks, which follow
+// each other. Ranks of the same position on their nodes are a rail: between nodes rows travel along rails alone, so
+// that every rank's network interface carries its part.
+#include <ranges>
+#include <vector>
+
+namespace flux {
+
+struct Nodes {
+  int ranks = 1;  // of the world
+  int count = 1;  // of nodes
+
+  constexpr Nodes(int ranks = 1, int count = 1) : ranks(ranks), count(count) {}
+  constexpr bool operator==(Nodes const&) const = default;
+
+  constexpr int size() const { return ranks / count; }  ///< ranks of a node
+  constexpr int node(int rank) const { return rank / size(); }
+  constexpr int position(int rank) const { return rank % size(); }
+  constexpr int rank(int node, int position) const { return node * size() + position; }
+  /// The rank of `rail`'s position on the node of `rank`: where what goes along that rail is handed over.
+  constexpr int gateway(int rank, int rail) const { return this->rank(node(rank), position(rail)); }
+  constexpr bool share_memory(int a, int b) const { return node(a) == node(b); }
+  /// The ranks in the order in which `rank`'s partial sums leave: those of the next nodes, own node last, i from 1.
+  constexpr int staged_to(int rank, int i) const {
+    int const distance = 1 + (i - 1) / size(), step = i % size();
+    return this->rank((node(rank) + distance) % count, (position(rank) + step) % size());
+  }
+  /// The ranks of `rank`'s position on the other nodes, the next node's first.
+  std::vector<int> rail(int rank) const {
+    std::vector<int> ranks;
+    for (int d = 1; d < count; ++d) ranks.push_back(this->rank((node(rank) + d) % count, position(rank)));
+    return ranks;
+  }
+  /// The ranks of `rank`'s node, itself among them.
+  constexpr auto neighbours(int rank) const {
+    int const first = this->rank(node(rank), 0);
+    return std::views::iota(first, first + size());
+  }
+};
+
+}  // namespace flux
