@@ -60,13 +60,6 @@ std::vector<Machine> make() {
   list.push_back(gpu("l20", kL20, EngineKind::kSm80, 92, 256, 2500, 2500, 750, kPcie4));
   list.push_back(gpu("rtx4090", kRtx4090, EngineKind::kSm80, 128, 256, 2450, 2450, 880, kPcie4));
   list[1].mirror = true;
-  // Between nodes, assumed: an interface for each GPU, of 400 Gb/s where GPUs are Hopper's, of 200 with an A100 SXM, of
-  // 100 on PCIe; nine tenths of that reached, and 8 us from node to node.
-  constexpr double kReached = 0.9, kNodeUs = 8;
-  for (Machine& m : list) {
-    double const gbits = m.engine == EngineKind::kSm90 ? 400 : m.link.kind == LinkKind::kNvlink ? 200 : 100;
-    if (!m.mirror && m.link.kind != LinkKind::kHost) m.nic_gbps = kReached * gbits / 8, m.nic_us = kNodeUs;
-  }
   list[7].l2_bytes = 96e6, list[8].l2_bytes = 72e6;
   list[7].shared_bytes = list[8].shared_bytes = 99 << 10;
   list[7].fp8 = list[8].fp8 = true;
@@ -75,6 +68,13 @@ std::vector<Machine> make() {
   list[7].link.collective_gbps = 7.7;
   list[8].link.push_gbps = list[8].link.pull_gbps = list[8].link.store_gbps = list[8].link.load_gbps =
       list[8].link.block_gbps = 10;
+  // Between nodes, assumed: an interface for each GPU, of 400 Gb/s where GPUs are Hopper's, of 200 with an A100 SXM, of
+  // 100 on PCIe; nine tenths of that reached, and 8 us from node to node.
+  constexpr double kReached = 0.9, kNodeUs = 8;
+  for (Machine& m : list) {
+    double const gbits = m.engine == EngineKind::kSm90 ? 400 : m.link.kind == LinkKind::kNvlink ? 200 : 100;
+    if (!m.mirror && m.link.kind != LinkKind::kHost) m.nic_gbps = kReached * gbits / 8, m.nic_us = kNodeUs;
+  }
   return list;
 }
 

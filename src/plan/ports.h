@@ -27,11 +27,13 @@ class Ports {
     return in_[static_cast<size_t>(to)].serve(at, bytes / gbps / 1e3, bytes);
   }
 
-  /// Over all ranks: what left them, and the longest that a way was busy.
+  /// Over all ranks: what left them, or came where it is fetched from memory that all reach; and the longest that a way
+  /// was busy.
   double bytes() const {
-    double sum = 0;
-    for (Port const& port : out_) sum += port.bytes;
-    return sum;
+    double sent = 0, came = 0;
+    for (Port const& port : out_) sent += port.bytes;
+    for (Port const& port : in_) came += port.bytes;
+    return std::max(sent, came);
   }
   double busiest_us() const {
     double most = 0;
