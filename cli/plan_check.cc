@@ -14,11 +14,12 @@
 namespace flux::cli {
 namespace {
 
-// The model of the machine a row was measured on, by what the file says of it.
+// The model of the machine a row was measured on, by what the file says of it: an H200 multiplies by its own engine.
 Machine const* machine_of(ResultFile const& file, ResultRow const& row) {
   std::string const gpu = file.machine.gpu.value_or("");
   std::string wanted;
   if (gpu.find("H200") != gpu.npos) wanted = row.link == "pcie" ? "h200-pcie" : "h200";
+  if (row.plan.value_or("").find("sm80") != std::string::npos) return nullptr;
   bool const known = row.link == "pcie" || row.link == "nvlink" || row.op == "gemm";
   for (Machine const& machine : named_machines())
     if (known && machine.name == wanted) return &machine;
@@ -92,7 +93,8 @@ PlanCheck check_plans(std::vector<std::filesystem::path> const& files) {
     }
   }
   if (check.rows.empty())
-    throw Error(ErrorKind::kInvalid, "no row of these files has a model; rows of flux and none on an H200 have one");
+    throw Error(ErrorKind::kInvalid,
+                "no row of these files has a model; rows of flux by the sm90 engine and of none on an H200 have one");
   return check;
 }
 
