@@ -9,8 +9,8 @@ packages=(build-essential ca-certificates cmake git ninja-build python3 python3-
           libcli11-dev libeigen3-dev libfmt-dev nlohmann-json3-dev)
 python_packages=()
 if [ "$goal" != build ]; then
-  packages+=(chromium clang-format libbenchmark-dev libgtest-dev libopenmpi-dev openmpi-bin)
-  python_packages+=(numpy playwright pytest safetensors)
+  packages+=(chromium clang-format libbenchmark-dev libgtest-dev libopenmpi-dev openmpi-bin python3-dev)
+  python_packages+=(nanobind numpy playwright pytest safetensors torch transformers)
 fi
 [ "$goal" != lint ] || packages+=(clang-tidy)
 

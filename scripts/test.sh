@@ -27,7 +27,7 @@ step() {
 status=0
 for preset in release asan; do
   flags=(-DFLUX_TESTS=ON)
-  [ $preset = release ] && flags+=(-DFLUX_CUDA=$cuda -DFLUX_CHAOS=ON)
+  [ $preset = release ] && flags+=(-DFLUX_CUDA=$cuda -DFLUX_CHAOS=ON -DFLUX_PACKAGE=ON "-DPython_EXECUTABLE=$PWD/.venv/bin/python")
   step cmake --preset $preset "${flags[@]}"
   step cmake --build build/$preset -j "$jobs"
   rm -rf build/$preset/results
