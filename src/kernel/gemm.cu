@@ -95,8 +95,8 @@ void check(GemmLaunch const& l) {
 }
 
 int blocks_of(GemmLaunch const& l, GemmKernel const& kernel) {
-  int const most =
-      l.processors > 0 ? l.processors * kernel.blocks_of_processor : resident_blocks(l.tile, l.weight.dtype, l.layout);
+  int const most = l.processors > 0 ? l.processors * (l.apart ? 1 : kernel.blocks_of_processor)
+                                    : resident_blocks(l.tile, l.weight.dtype, l.layout);
   return static_cast<int>(std::min<int64_t>(l.order.size(), most / l.tile.cluster)) * l.tile.cluster;
 }
 

@@ -32,6 +32,7 @@ struct GemmLaunch {
   AnyRoute route;
   StoreKind store = StoreKind::kTensor;
   int processors = 0;        // that it may fill; 0: all
+  bool apart = false;        // a block for each of those: where two would fit they need not go to the same one
   Stamps stamps;             // as many rings as blocks, or none
   bool cooperative = false;  // refuse to start unless all blocks are resident together
   bool rows_to_come =

@@ -92,7 +92,7 @@ struct GpuGather::Way {
 /// Which tiles in which order: all that is known before the call begins.
 GemmLaunch GpuGather::arranged(Linear const& linear, Tiles const& tiles, Way const& way) const {
   GemmLaunch l;
-  l.tile = tiles.tile, l.processors = gemm_processors(plan, *team.gpu(), way.beside);
+  l.tile = tiles.tile, l.processors = gemm_processors(plan, *team.gpu(), way.beside), l.apart = !team.gpu()->whole();
   l.weight = linear.weight, l.layout = linear.layout;
   l.order =
       arrange(plan.in_order && plan.fused ? Order::kArrival : Order::kNaive,

@@ -35,7 +35,8 @@ class Calls {
     l.weight = linear.weight, l.layout = linear.layout, l.bias = linear.bias, l.scales = linear.scales;
     l.activation = linear.activation, l.gated = linear.gated;
     Tiles const tiles = choose_tiles(plan_, {x.rows}, l.n(), l.k(), l.layout, l.gated, x.dtype, team_.gpu()->chip());
-    l.tile = tiles.tile, l.processors = gemm_processors(plan_, *team_.gpu()), l.store = plan_.store;
+    l.tile = tiles.tile, l.processors = gemm_processors(plan_, *team_.gpu()), l.store = plan_.store,
+    l.apart = !team_.gpu()->whole();
     l.a.base[0] = x.data, l.a_stride = packed(x).stride;
     l.c.base[0] = linear.out.data, l.c_stride = packed(linear.out).stride;
     l.order = arrange(Order::kNaive, Tiling::kAcross, {x.rows, 1, 1}, tiles.tile.tile_m, tiles.tile.tiles_n(l.n()),

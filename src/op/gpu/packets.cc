@@ -62,7 +62,7 @@ GemmLaunch GpuPackets::gemm(Tiles const& tiles, Tensor const& rows, Linear const
   GemmLaunch l;
   l.tile = tiles.tile;
   // No copies run beside it. What waits in kernels of other ranks on this GPU has processors of its own.
-  l.processors = gpu.mirrored() && plan_.spare == 0 ? 0 : gemm_processors(plan_, gpu);
+  l.processors = gpu.mirrored() && plan_.spare == 0 ? 0 : gemm_processors(plan_, gpu), l.apart = !gpu.whole();
   l.a.base[rank] = rows.data, l.a_stride = packed(rows).stride;
   l.weight = linear.weight, l.layout = linear.layout, l.bias = linear.bias;
   l.scales = linear.scales;

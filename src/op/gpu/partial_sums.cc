@@ -81,6 +81,7 @@ void GpuPartialSums::reserve(Tiles const& tiles, int64_t m, Tensor const& weight
   GemmLaunch l;  // as many tiles as those of the call, in whatever order
   l.tile = tiles.tile, l.weight = weight, l.layout = layout;
   l.processors = gemm_processors(plan_, *team_.gpu(), blocks_beside(copying(m), *team_.gpu()));
+  l.apart = !team_.gpu()->whole();
   l.order = arrange(Order::kNaive, Tiling::kAcross, {m, 1, 1}, tiles.tile.tile_m, tiles.tile.tiles_n(n_), 1, 0);
   recording_->reserve(l);
 }
@@ -123,7 +124,8 @@ void GpuPartialSums::run(GpuChannel& channel, Call const& call, Tiles const& til
   Traffic const t = traffic(channel, call, m, fused ? &tiles : nullptr);
 
   GemmLaunch l;
-  l.tile = tiles.tile, l.processors = gemm_processors(plan_, *team_.gpu(), fused ? t.beside : 0);
+  l.tile = tiles.tile, l.processors = gemm_processors(plan_, *team_.gpu(), fused ? t.beside : 0),
+  l.apart = !team_.gpu()->whole();
   l.a.base[rank] = x.data, l.a_stride = packed(x).stride;
   l.weight = weight, l.layout = layout, l.scales = epilogue.scales;
   for (int p = 0; p < ranks; ++p) l.c.base[p] = t.slots.at(p);
