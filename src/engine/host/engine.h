@@ -96,7 +96,8 @@ class Engine {
     DType const dtype = launch_.weight.dtype;
     if (size_of(dtype) == sizeof(T)) return {static_cast<T const*>(rows), stride};
     panel.resize(count * columns);
-    for (int64_t i = 0; i < count; ++i) widen(element(rows, dtype, i * stride), dtype, &panel[i * columns], columns);
+    for (int64_t i = 0; i < count; ++i)
+      widen(element(rows, dtype, i * stride), dtype, panel.data() + i * columns, columns);
     return {panel.data(), columns};
   }
 
