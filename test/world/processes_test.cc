@@ -73,6 +73,13 @@ TEST(LostRank, StalledInACallEndsTheOthersWithinTheLimit) {
   EXPECT_TRUE(left_over().empty()) << left_over()[0];
 }
 
+// Rank 1 of the program leaves the world while the others count on it.
+void expect_leaving_ends_others(char const* program) {
+  auto const endings = run_as_processes(program);
+  EXPECT_EQ(endings[1].code, kFine);
+  expect_survivors_name(1, endings, 2.0);
+}
+
 TEST(LostRank, ThatThrowsEndsTheOthersAtOnce) {
   int status = 0;
   auto const endings = run_as_processes("throws", &status);
@@ -82,9 +89,7 @@ TEST(LostRank, ThatThrowsEndsTheOthersAtOnce) {
 }
 
 TEST(LostRank, ThatLeavesTheWorldEndsWhoeverCountsOnIt) {
-  auto const endings = run_as_processes("leaves");
-  EXPECT_EQ(endings[1].code, kFine);
-  expect_survivors_name(1, endings, 2.0);
+  expect_leaving_ends_others("leaves");
 }
 
 TEST(LostRank, ThatLeavesTheWorldEndsNobodyElse) {
@@ -111,9 +116,7 @@ TEST(LostRank, ThatThrowsEndsOtherNodesAtOnce) {
   expect_survivors_name(1, endings, 2.0);
 }
 TEST(LostRank, ThatLeavesTheWorldEndsOtherNodesThatCountOnIt) {
-  auto const endings = run_as_processes("nodes_leaves");
-  EXPECT_EQ(endings[1].code, kFine);
-  expect_survivors_name(1, endings, 2.0);
+  expect_leaving_ends_others("nodes_leaves");
 }
 TEST(LostRank, ThatLeavesTheWorldEndsNobodyElseOnOtherNodes) {
   for (Ending const& e : run_as_processes("nodes_ends_apart")) EXPECT_EQ(e.code, kFine) << e.said;
