@@ -88,9 +88,7 @@ TEST(LostRank, ThatThrowsEndsTheOthersAtOnce) {
   EXPECT_TRUE(status == kWrong || status == kRaised) << status;
 }
 
-TEST(LostRank, ThatLeavesTheWorldEndsWhoeverCountsOnIt) {
-  expect_leaving_ends_others("leaves");
-}
+TEST(LostRank, ThatLeavesTheWorldEndsWhoeverCountsOnIt) { expect_leaving_ends_others("leaves"); }
 
 TEST(LostRank, ThatLeavesTheWorldEndsNobodyElse) {
   for (Ending const& e : run_as_processes("ends_apart")) EXPECT_EQ(e.code, kFine) << e.said;
@@ -115,9 +113,7 @@ TEST(LostRank, ThatThrowsEndsOtherNodesAtOnce) {
   EXPECT_EQ(endings[1].said, "rank 1 has had enough");
   expect_survivors_name(1, endings, 2.0);
 }
-TEST(LostRank, ThatLeavesTheWorldEndsOtherNodesThatCountOnIt) {
-  expect_leaving_ends_others("nodes_leaves");
-}
+TEST(LostRank, ThatLeavesTheWorldEndsOtherNodesThatCountOnIt) { expect_leaving_ends_others("nodes_leaves"); }
 TEST(LostRank, ThatLeavesTheWorldEndsNobodyElseOnOtherNodes) {
   for (Ending const& e : run_as_processes("nodes_ends_apart")) EXPECT_EQ(e.code, kFine) << e.said;
 }
