@@ -209,6 +209,7 @@ TEST_F(Calls, ACallBeginsWhileAWaitingGemmHoldsTheGpu) {
     Word const goal = 0x5eed, granted = kGranted;
     Word* const word = words.as<Word>();  // [0] abort, [2, 4) arrivals, [8, 10) credits, [12, 14) begun
     must(cudaMemcpy(word + 9, &granted, sizeof granted, cudaMemcpyHostToDevice));
+    arrive();
     CallWords call;
     call.digest = goal, call.watch.limit_ns = 3'000'000'000, call.watch.rank = 0, call.watch.ranks = 2;
     call.watch.record = record.as<Record>();

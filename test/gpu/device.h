@@ -25,6 +25,9 @@ inline TileRow gpu_tile(int row) {
   return row < sm90::kConfigs ? sm90::tile_row(row) : sm80::tile_row(row - sm90::kConfigs);
 }
 
+/// What the default stream copies and clears may still be under way when it returns, and no other stream waits for it.
+inline void arrive() { must(cudaStreamSynchronize(nullptr)); }
+
 /// Tests that run where a GPU of compute capability 9.0 is, and are skipped elsewhere.
 class OnHopper : public testing::Test {
  protected:
@@ -61,7 +64,7 @@ class DeviceBytes {
     if (bytes == 0) return;
     must(cudaMallocAsync(&data_, bytes, nullptr));
     must(cudaMemset(data_, 0, bytes));
-    must(cudaStreamSynchronize(nullptr));
+    arrive();
   }
   // cudaFree would wait for the kernels of all ranks on this GPU.
   ~DeviceBytes() {
@@ -97,6 +100,7 @@ struct DeviceMatrix {
     host::narrow(host.data(), raw.data(), dtype, rows * columns);
     host::widen(raw.data(), dtype, host.data(), rows * columns);
     if (!raw.empty()) must(cudaMemcpy(bytes.as<void>(), raw.data(), raw.size(), cudaMemcpyHostToDevice));
+    arrive();
   }
   void download() {
     std::vector<std::byte> raw(bytes.bytes());
@@ -115,7 +119,10 @@ struct DeviceMatrix {
     using Floats = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
     return Eigen::Map<Floats const>(host.data(), rows, columns).cast<double>();
   }
-  void poison() { must(cudaMemset(bytes.as<void>(), 0xff, bytes.bytes())); }
+  void poison() {
+    must(cudaMemset(bytes.as<void>(), 0xff, bytes.bytes()));
+    arrive();
+  }
   Tensor tensor() const { return matrix(bytes.as<void>(), dtype, rows, columns); }
 };
 

@@ -147,6 +147,7 @@ class PacketKernel : public OnHopper {
   }
   void set_calls(Word call) {
     for (auto& r : ranks_) must(cudaMemcpy(r->calls.as<Word>(), &call, sizeof call, cudaMemcpyHostToDevice));
+    arrive();
   }
   void sum(int64_t m) {
     for (int r = 0; r < kRanks; ++r) {

@@ -34,6 +34,7 @@ struct Rank {
         goal(sizeof(Word)) {
     must(cudaMemcpy(goal.as<void>(), &kGoal, sizeof kGoal, cudaMemcpyHostToDevice));
     must(cudaMemset(data.as<void>(), 0xff, data.bytes()));
+    arrive();
   }
 };
 
@@ -332,6 +333,7 @@ TEST_F(ReduceScatter, StageAndCopy) {
         must(cudaMemcpy(ranks[p]->data.as<char>() + r * slot_rows * s.n * 2,
                         staging[r].as<char>() + bands.shards.begin(p) * s.n * 2, bands.shards.size(p) * s.n * 2,
                         cudaMemcpyDeviceToDevice));
+    arrive();
     for (int r = 0; r < s.ranks; ++r) sum(r, s, r);
     expect(s);
   }

@@ -53,10 +53,6 @@ void enqueue_words(Word* words, Word value, int64_t count, Stream stream) {
   check_driver(fill(reinterpret_cast<CUdeviceptr>(words), value, count, stream), "filling words");
 }
 
-void write_now(Word* word, Word value) {
-  check_cuda(cudaMemcpy(word, &value, sizeof value, cudaMemcpyHostToDevice), "writing a word");
-}
-
 namespace {
 
 // Streams are kept for whoever needs one next, the oldest first. Each new one takes the next of the GPU's few hardware
@@ -99,6 +95,15 @@ KeptStream::~KeptStream() {
   cudaStreamSynchronize(stream_);
   std::lock_guard lock(idle.mutex);
   idle.of_device[device_][number_] = stream_;
+}
+
+void keep_streams(int count, std::function<void(Stream)> const& first_work) {
+  std::vector<std::unique_ptr<KeptStream>> streams(count);  // all at a time, or it would be one again and again
+  for (auto& stream : streams) {
+    stream = std::make_unique<KeptStream>();
+    first_work(*stream);
+    wait_for(*stream);
+  }
 }
 
 CopyStream::CopyStream(bool apart) {

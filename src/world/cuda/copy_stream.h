@@ -21,8 +21,6 @@ void enqueue(Transfer const& transfer, Stream stream);
 void enqueue_zeros(void* data, int64_t bytes, Stream stream);
 /// Enqueues the same value for `count` words.
 void enqueue_words(Word* words, Word value, int64_t count, Stream stream);
-/// Now: initial values of words, before anybody uses them.
-void write_now(Word* word, Word value);
 /// Waits on the host until all of the stream is done.
 void wait_for(Stream stream);
 /// Now: what lies in GPU memory.
@@ -47,6 +45,10 @@ class KeptStream {
   int device_, number_ = 0;
   Stream stream_ = nullptr;
 };
+
+/// Makes `count` streams to keep on the current GPU, and uses each: what it gets from the driver with its first work is
+/// not given while a kernel waits.
+void keep_streams(int count, std::function<void(Stream)> const& first_work);
 
 class CopyStream {
  public:

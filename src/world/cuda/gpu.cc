@@ -11,6 +11,7 @@
 #include <random>
 #include <vector>
 
+#include "kernel/call.h"
 #include "kernel/check.h"
 #include "world/cuda/copy_stream.h"
 #include "world/cuda/peer_memory.h"
@@ -83,6 +84,10 @@ class DeviceMemory final : public SymmetricMemory {
   std::vector<std::shared_ptr<std::byte>> owners_;
 };
 
+/// What the default stream copies and clears may still be under way when it returns, from pageable memory its last
+/// part, and our streams do not wait for that stream.
+void arrive() { check_cuda(cudaStreamSynchronize(nullptr), "waiting for a copy"); }
+
 // Of a mirror: our own block, and one for each rank that is played.
 class MirroredMemory final : public SymmetricMemory {
  public:
@@ -106,35 +111,41 @@ class MirroredMemory final : public SymmetricMemory {
     int64_t const piece = static_cast<int64_t>(numbers.size()) * 2;
     for (int64_t at = 0; at < bytes; at += piece)
       check_cuda(cudaMemcpy(block + at, numbers.data(), std::min(piece, bytes - at), cudaMemcpyDefault), "filling");
+    arrive();
   }
   std::vector<std::shared_ptr<std::byte>> owners_;
 };
 
-/// Copies within a GPU may be kernels of the driver, which it loads with the first copy of a kind; and it may not load
-/// while a kernel waits for that copy.
-void load_copies() {
-  constexpr size_t kLarge = 8 << 20;
-  std::byte* data = nullptr;
-  check_cuda(cudaMalloc(&data, 2 * kLarge), "memory to load copies with");
-  cudaStream_t stream = nullptr;
-  check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream to load copies with");
-  check_cuda(cudaMemsetAsync(data, 0, 2 * kLarge, stream), "loading copies");
-  for (size_t bytes : {size_t{16}, size_t{4096}, kLarge})
-    check_cuda(cudaMemcpyAsync(data + kLarge, data, bytes, cudaMemcpyDeviceToDevice, stream), "loading copies");
-  for (size_t rows : {2, 128})
-    for (size_t columns : {16, 8192})
-      check_cuda(
-          cudaMemcpy2DAsync(data + kLarge, columns, data, columns * 2, columns, rows, cudaMemcpyDeviceToDevice, stream),
-          "loading copies");
-  check_cuda(cudaStreamSynchronize(stream), "loading copies");
-  cudaStreamDestroy(stream), cudaFree(data);
+/// Before ranks that are threads share a GPU. Copies within a GPU may be kernels of the driver, which it loads with the
+/// first copy of a kind, and a stream gets its queue with its first work: neither while a kernel of another rank waits,
+/// be it for that copy. So all of it is done once, ahead.
+void prepare_shared() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    constexpr int kStreams = 28;  // of the GPU's 32 queues
+    constexpr size_t kLarge = 8 << 20;
+    std::byte* data = nullptr;
+    check_cuda(cudaMalloc(&data, 2 * kLarge), "memory to load copies with");
+    keep_streams(kStreams, [&](Stream stream) {
+      enqueue_clock(reinterpret_cast<int64_t*>(data), stream);
+      check_cuda(cudaMemsetAsync(data, 0, 2 * kLarge, stream), "loading copies");
+      for (size_t bytes : {size_t{16}, size_t{4096}, kLarge})
+        check_cuda(cudaMemcpyAsync(data + kLarge, data, bytes, cudaMemcpyDeviceToDevice, stream), "loading copies");
+      for (size_t rows : {2, 128})
+        for (size_t columns : {16, 8192})
+          check_cuda(cudaMemcpy2DAsync(data + kLarge, columns, data, columns * 2, columns, rows,
+                                       cudaMemcpyDeviceToDevice, stream),
+                     "loading copies");
+    });
+    cudaFree(data);
+  });
 }
 
 class CudaGpu final : public Gpu {
  public:
   CudaGpu(int device, int parts, Partner mirror) : device_(device), parts_(parts), mirror_(mirror) {
     activate();
-    if (parts > 1) late_frees_ = LateFrees::shared(), load_copies();
+    if (parts > 1) late_frees_ = LateFrees::shared(), prepare_shared();
     int total = 0;
     check_cuda(cudaDeviceGetAttribute(&total, cudaDevAttrMultiProcessorCount, device), "multiprocessors");
     // Of a shared GPU some processors stay free: blocks that come in pairs do not find a partner everywhere. Where the
@@ -161,6 +172,7 @@ class CudaGpu final : public Gpu {
   void copy(void* to, void const* from, int64_t bytes) const override {
     activate();
     check_cuda(cudaMemcpy(to, from, bytes, cudaMemcpyDefault), "copying");
+    arrive();
   }
   std::shared_ptr<CUstream_st> stream() const override {
     activate();
@@ -216,7 +228,7 @@ class CudaGpu final : public Gpu {
     }
     auto memory = owned(data, false);
     check_cuda(cudaMemset(data, 0, bytes), "clearing memory");
-    check_cuda(cudaStreamSynchronize(nullptr), "clearing memory");
+    arrive();
     return memory;
   }
 

@@ -11,8 +11,12 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <map>
+#include <mutex>
 #include <sstream>
+#include <utility>
+#include <vector>
 
 #include "kernel/prove.h"
 
@@ -158,6 +162,20 @@ struct Block {
   int32_t process, file;
   size_t size;
 };
+// What the default stream copies and clears need not be there when the call returns, and here never is: it lands when
+// somebody waits for that stream.
+std::mutex landing;
+std::vector<std::function<void()>> late;
+
+void later(std::function<void()> act) {
+  std::lock_guard lock(landing);
+  late.push_back(std::move(act));
+}
+void land() {
+  std::lock_guard lock(landing);
+  for (auto const& act : std::exchange(late, {})) act();
+}
+
 std::map<void*, Block>& blocks() {
   static std::map<void*, Block> all;
   return all;
@@ -240,7 +258,10 @@ char const* cudaGetErrorString(cudaError_t) { return "planted"; }
 cudaError_t cudaGetLastError() { return cudaSuccess; }
 cudaError_t cudaSetDevice(int) { return cudaSuccess; }
 cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) { return cudaSuccess; }
-cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
+cudaError_t cudaDeviceSynchronize() {
+  land();
+  return cudaSuccess;
+}
 
 cudaError_t cudaMalloc(void** block, size_t size) {
   if (size > kMost || fails("cudaMalloc")) return cudaErrorMemoryAllocation;
@@ -250,6 +271,7 @@ cudaError_t cudaMalloc(void** block, size_t size) {
   return cudaSuccess;
 }
 cudaError_t cudaFree(void* block) {
+  land();
   auto const found = blocks().find(block);
   if (!block || found == blocks().end()) return block ? cudaErrorInvalidValue : cudaSuccess;
   close(found->second.file), munmap(block, found->second.size);
@@ -306,8 +328,14 @@ cudaError_t cudaHostGetDevicePointer(void** seen, void* block, unsigned) {
   return cudaSuccess;
 }
 
-cudaError_t cudaMemcpy(void* to, void const* from, size_t bytes, cudaMemcpyKind) {
-  std::memcpy(to, from, bytes);
+cudaError_t cudaMemcpy(void* to, void const* from, size_t bytes, cudaMemcpyKind kind) {
+  if (kind == cudaMemcpyDeviceToHost) {
+    land();
+    std::memcpy(to, from, bytes);
+  } else {
+    auto const* const staged = static_cast<char const*>(from);
+    later([to, bytes = std::vector<char>(staged, staged + bytes)] { std::memcpy(to, bytes.data(), bytes.size()); });
+  }
   return cudaSuccess;
 }
 cudaError_t cudaMemcpyAsync(void* to, void const* from, size_t bytes, cudaMemcpyKind, cudaStream_t) {
@@ -322,10 +350,13 @@ cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, void const* from, size_
   return cudaSuccess;
 }
 cudaError_t cudaMemset(void* at, int value, size_t bytes) {
+  later([=] { std::memset(at, value, bytes); });
+  return cudaSuccess;
+}
+cudaError_t cudaMemsetAsync(void* at, int value, size_t bytes, cudaStream_t) {
   std::memset(at, value, bytes);
   return cudaSuccess;
 }
-cudaError_t cudaMemsetAsync(void* at, int value, size_t bytes, cudaStream_t) { return cudaMemset(at, value, bytes); }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   *stream = reinterpret_cast<cudaStream_t>(new int(0)), ++live()["streams"];
@@ -336,7 +367,8 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamQuery(cudaStream_t) { return fails("stuck") ? cudaErrorNotReady : cudaSuccess; }
-cudaError_t cudaStreamSynchronize(cudaStream_t) {
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (!stream) land();
   run_gemms();
   return cudaSuccess;
 }
