@@ -226,7 +226,7 @@ void by_ipc(World& world) {
   auto bootstrap = bootstrap_from_environment();
   WorldOptions options;
   options.limit_seconds = 60, options.device = 0;
-  auto gpu = open_process_gpu(*bootstrap, 0, options.limit_seconds, Sharing::kIpc);
+  auto gpu = open_process_gpu(*bootstrap, Nodes(world.size()), 0, options.limit_seconds, Sharing::kIpc);
   World other(std::make_unique<Team>(std::move(bootstrap), Nodes(world.size()), MemoryKind::kSharedMemory, options,
                                      std::move(gpu)));
   for (int i = 0; i < 2; ++i) {

@@ -30,7 +30,7 @@ thread_local Gemms gemms;
 template <class Act>
 bool each_peer(CallWords const& call, Act&& act) {
   for (int p = 0; p < call.watch.ranks; ++p)
-    if (p != call.watch.rank && !act(p)) return false;
+    if (p != call.watch.rank && call.begun.at(p) && !act(p)) return false;
   return true;
 }
 
@@ -84,6 +84,10 @@ void enqueue_wait(CallWords const& call, Inputs const& inputs, CUstream_st* stre
 
 void enqueue_await(Word const* word, Word goal, Watch const& watch, Awaited what, int peer, int64_t row, CUstream_st*) {
   await(word, goal, watch, what, peer, row);
+}
+
+void enqueue_tell(Word* words, int count, Word goal, Watch const& watch, CUstream_st*) {
+  for (int i = 0; i < count && !aborted(watch) && !aborted_by_host(watch); ++i) store_release(words + i, goal);
 }
 
 void enqueue_finish(CallWords const& call, Inputs const& inputs, Word* words, int64_t count, CUstream_st* stream) {
