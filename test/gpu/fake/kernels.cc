@@ -145,11 +145,11 @@ void sum_slots(SlotSum const& s, int, CUstream_st* stream) {
     slot.data = part == s.own_part ? const_cast<void*>(s.own) : slot.row(part * s.slot_rows);
     slots.push_back(slot);
   }
-  for (int b = 0; s.out.columns > 0 && b < s.bands.count(s.owner); ++b) {
+  for (int b = s.first_band; s.out.columns > 0 && b < std::min(s.bands.count(s.owner), s.end_band); ++b) {
     Place const band = s.bands.place(s.owner, b);
     bool ok = !s.watch.abort.at(s.watch.rank) || !aborted(s.watch);
     for (int source = 0; ok && s.words && source < s.sources; ++source)
-      ok = await(s.words + s.bands.index(source, b), s.goal, s.watch, Awaited::kPartial, source, band.row);
+      ok = await(s.words + s.bands.index(source, b), s.goal, s.watch, Awaited::kPartial, s.whose[source], band.row);
     if (ok)
       host::sum_rows(slots, band.row, band.rows, s.out, epilogue);
     else
