@@ -219,7 +219,9 @@ std::shared_ptr<Gpu> open_process_gpu(Bootstrap& bootstrap, Nodes const& nodes, 
   };
   together(bootstrap, limit_seconds, [&] {
     int const count = visible_gpus();
-    if (device == kGpuByRank && count > 0) device = ring_order(numa_nodes())[nodes.position(bootstrap.rank()) % count];
+    // A machine that plays several nodes may have a GPU for each rank.
+    int const number = bootstrap.size() <= count ? bootstrap.rank() : nodes.position(bootstrap.rank());
+    if (device == kGpuByRank && count > 0) device = ring_order(numa_nodes())[number % count];
     if (device < 0 || device >= count)
       throw Error(ErrorKind::kUnsupported,
                   device == kGpuByRank
