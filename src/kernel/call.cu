@@ -8,10 +8,10 @@ namespace {
 // One warp: it finds room on any multiprocessor that no GEMM holds.
 constexpr int kThreads = 32;
 
-/// The peer that this thread speaks to, -1: none.
+/// The peer that this thread speaks to, -1: none. Ranks whose memory is not here are on other nodes, and none.
 __device__ int my_peer(CallWords const& call) {
   int const p = static_cast<int>(threadIdx.x);
-  return p < call.watch.ranks && p != call.watch.rank ? p : -1;
+  return p < call.watch.ranks && p != call.watch.rank && call.begun.at(p) ? p : -1;
 }
 
 __global__ void begin(__grid_constant__ CallWords const call) {
@@ -52,6 +52,12 @@ __global__ void await_one(Word const* word, Word goal, __grid_constant__ Watch c
   await(word, goal, watch, what, peer, row);
 }
 
+__global__ void tell(Word* words, int count, Word goal, __grid_constant__ Watch const watch) {
+  bool const ended = threadIdx.x == 0 && (aborted(watch) || aborted_by_host(watch));
+  if (__syncthreads_or(ended)) return;
+  for (int i = static_cast<int>(threadIdx.x); i < count; i += kThreads) store_release(words + i, goal);
+}
+
 __global__ void finish(__grid_constant__ CallWords const call, __grid_constant__ Inputs const inputs, Word* words,
                        int64_t count) {
   int const p = my_peer(call), rank = call.watch.rank;
@@ -89,6 +95,10 @@ void enqueue_await(Word const* word, Word goal, Watch const& watch, Awaited what
   await_one<<<1, 1, 0, stream>>>(word, goal, watch, what, peer, row);
   check_launch("launching the wait for a word");
 }
+void enqueue_tell(Word* words, int count, Word goal, Watch const& watch, CUstream_st* stream) {
+  tell<<<1, kThreads, 0, stream>>>(words, count, goal, watch);
+  check_launch("setting words of ours");
+}
 void enqueue_finish(CallWords const& call, Inputs const& inputs, Word* words, int64_t count, CUstream_st* stream) {
   finish<<<1, kThreads, 0, stream>>>(call, inputs, words, count);
   check_launch("launching the end of a call");
@@ -103,7 +113,7 @@ void prepare_calls() {
   cudaFuncAttributes attributes;
   for (void const* kernel : {reinterpret_cast<void const*>(&begin), reinterpret_cast<void const*>(&tell_readable),
                              reinterpret_cast<void const*>(&wait_all), reinterpret_cast<void const*>(&await_one),
-                             reinterpret_cast<void const*>(&finish)})
+                             reinterpret_cast<void const*>(&tell), reinterpret_cast<void const*>(&finish)})
     check_cuda(cudaFuncGetAttributes(&attributes, kernel), "loading the kernels of a call");
 }
 

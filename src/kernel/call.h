@@ -28,6 +28,8 @@ void enqueue_wait(CallWords const& call, Inputs const& inputs, CUstream_st* stre
 /// Waits for a word that another rank sets, as await() does.
 void enqueue_await(Word const* word, Word goal, Watch const& watch, Awaited what, int peer, int64_t row,
                    CUstream_st* stream);
+/// Sets `count` words of ours behind what came from another node, unless the world has ended: then it may not be whole.
+void enqueue_tell(Word* words, int count, Word goal, Watch const& watch, CUstream_st* stream);
 /// Waits until all of it is here and every peer has begun the call; clears `count` words of ours; gives every peer the
 /// credit to write this buffer again. A call that failed ends without credits.
 void enqueue_finish(CallWords const& call, Inputs const& inputs, Word* words, int64_t count, CUstream_st* stream);

@@ -73,13 +73,13 @@ __device__ void norm_row(SlotSum const& s, int64_t row, float scale, RowTeam con
 template <class T>
 __global__ void __launch_bounds__(kTeamThreads, 4) add_up(__grid_constant__ SlotSum const s, int sharing) {
   RowTeam const team(sharing);
-  int const bands = s.bands.count(s.owner);
+  int const bands = min(s.bands.count(s.owner), s.end_band);
   // Blocks share a band, so that a few late words hold back few of them: a team takes every so manieth row.
-  for (int b = 0; b < bands; ++b) {
+  for (int b = s.first_band; b < bands; ++b) {
     Place const band = s.bands.place(s.owner, b);
     bool ok = !s.watch.abort.at(s.watch.rank) || !aborted(s.watch);
     if (int const source = threadIdx.x; s.words && source < s.sources)
-      ok = await(s.words + s.bands.index(source, b), s.goal, s.watch, Awaited::kPartial, source, band.row);
+      ok = await(s.words + s.bands.index(source, b), s.goal, s.watch, Awaited::kPartial, s.whose[source], band.row);
     bool const whole = __syncthreads_and(ok);  // and what those threads acquired is visible to the block
     for (int64_t row = band.row + team.index; row < band.row + band.rows; row += team.count) {
       float const squares = sum_row<T>(s, row, whole, team);

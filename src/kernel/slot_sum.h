@@ -11,9 +11,11 @@ namespace flux {
 /// added up as soon as its words say that all its partials are here.
 struct SlotSum : SummedRows {
   BandWords bands = {};
-  int owner = 0;                // whose bands; with one owner of all rows (all-reduce in one shot) 0
-  int sources = 1;              // ranks whose words of a band are waited for
-  Word const* words = nullptr;  // ours, [source][band]; none: all partials are here
+  int owner = 0;                           // whose bands; with one owner of all rows (all-reduce in one shot) 0
+  int first_band = 0, end_band = 1 << 30;  // of those
+  int sources = 1;                         // words of a band that are waited for
+  int whose[kMaxRanks] = {};               // which rank's act each of them is
+  Word const* words = nullptr;             // ours, [source][band]; none: all partials are here
   Word goal = 0;
   Watch watch = {};
   void const* slots = nullptr;  // [parts, slot_rows, n], contiguous, of out's dtype

@@ -42,12 +42,15 @@ class HostGather final : public GatherOperator {
 
 void HostGather::enqueue(Gather const& gather, Call const& call, Recording& recording) {
   Nodes const& nodes = team.nodes();
-  auto const in_node = nodes.count > 1 ? copies_in_node(gather, nodes) : copies(gather);
   for (int peer : nodes.rail(team.rank())) {
     channel.rail()->receive(peer, received_along_rail(gather, peer), call.watch);
     channel.rail()->send(peer, sent_along_rail(gather, peer), call.watch, recording.rail(peer));
   }
-  channel.copies().enqueue(in_node, team.options().link, call.watch, recording.copies());
+  auto copy = [&](std::vector<Transfer> const& list) {
+    channel.copies().enqueue(list, team.options().link, call.watch, recording.copies());
+  };
+  copy(nodes.count > 1 ? copies_in_node(gather, nodes) : copies(gather));
+  copy(handed_on(gather, nodes));
 }
 
 Schedule HostGather::schedule(ArrivalWords const& layout, Order order, Tiling tiling, int tiles_n) const {

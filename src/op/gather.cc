@@ -140,24 +140,37 @@ std::vector<Transfer> from_boxes(Gather const& g) {
   return list;
 }
 
+namespace {
+
+/// To the i-th neighbour in the node.
+Transfer to_neighbour(Gather const& g, Nodes const& nodes, Piece const& piece, int i) {
+  Transfer t = copy_of(g, piece);
+  t.peer = nodes.rank(nodes.node(g.rank), (nodes.position(g.rank) + i) % nodes.size());
+  t.to = in_buffer(g, t.peer, piece), t.set = g.words.at(t.peer) + piece.word;
+  return t;
+}
+
+}  // namespace
+
 std::vector<Transfer> copies_in_node(Gather const& g, Nodes const& nodes) {
   std::vector<Transfer> list;
-  int const position = nodes.position(g.rank), node = nodes.node(g.rank);
-  Rows const slices{0, g.layout.slices.ranks};
-  auto add = [&](Piece const& piece, int i) -> Transfer& {  // to the i-th neighbour, from our buffer
-    Transfer t = copy_of(g, piece);
-    t.peer = nodes.rank(node, (position + i) % nodes.size());
-    t.from = in_buffer(g, g.rank, piece), t.to = in_buffer(g, t.peer, piece), t.set = g.words.at(t.peer) + piece.word;
-    list.push_back(t);
-    return list.back();
-  };
-  for (int i = 1; i < nodes.size(); ++i) each_piece(g, g.rank, slices, [&](Piece const& piece) { add(piece, i); });
+  for (int i = 1; i < nodes.size(); ++i)
+    each_piece(g, g.rank, {0, g.layout.slices.ranks}, [&](Piece const& piece) {
+      list.push_back(to_neighbour(g, nodes, piece, i));
+      list.back().from = own_rows(g, piece), list.back().from_stride = g.own_stride;
+    });
+  return list;
+}
+
+std::vector<Transfer> handed_on(Gather const& g, Nodes const& nodes) {
+  std::vector<Transfer> list;
   for (int d = 1; d < nodes.count; ++d) {
-    int const shard = nodes.rank((node - d + nodes.count) % nodes.count, position);
-    each_piece(g, shard, slices, [&](Piece const& piece) {
+    int const shard = nodes.behind(g.rank, d);
+    each_piece(g, shard, {0, g.layout.slices.ranks}, [&](Piece const& piece) {
       for (int i = 1; i < nodes.size(); ++i) {
-        Transfer& t = add(piece, i);
-        t.after = g.words.at(g.rank) + piece.word, t.awaited_from = shard;
+        Transfer t = to_neighbour(g, nodes, piece, i);
+        t.from = in_buffer(g, g.rank, piece), t.after = g.words.at(g.rank) + piece.word, t.awaited_from = shard;
+        list.push_back(t);
       }
     });
   }
@@ -168,7 +181,7 @@ std::vector<Transfer> sent_along_rail(Gather const& g, int peer) {
   std::vector<Transfer> list;
   each_piece(g, g.rank, {0, g.layout.slices.ranks}, [&](Piece const& piece) {
     Transfer t = copy_of(g, piece);
-    t.from = in_buffer(g, g.rank, piece), t.awaited_from = t.peer = peer;
+    t.from = own_rows(g, piece), t.from_stride = g.own_stride, t.awaited_from = t.peer = peer;
     list.push_back(t);
   });
   return list;
@@ -185,9 +198,8 @@ std::vector<Transfer> received_along_rail(Gather const& g, int peer) {
 }
 
 Plan with_pieces(Plan plan, int64_t max_m, Nodes const& nodes) {
-  constexpr int64_t kPieces = 4;
   if (nodes.count > 1 && plan.comm_rows == 0)
-    plan.comm_rows = std::max<int64_t>((Shards{max_m, nodes.ranks, 1}.largest() + kPieces - 1) / kPieces, 1);
+    plan.comm_rows = std::max<int64_t>((Shards{max_m, nodes.ranks, 1}.largest() + kRailPieces - 1) / kRailPieces, 1);
   return plan;
 }
 

@@ -39,13 +39,17 @@ std::vector<Transfer> copies(Gather const& gather);
 /// Through host memory: this rank's rows into its box, each piece told to all others; and theirs from their boxes.
 std::vector<Transfer> to_box(Gather const& gather);
 std::vector<Transfer> from_boxes(Gather const& gather);
-/// Over several nodes a rank sends its shard, as it lies in its buffer, to its node and along its rails, and hands on
-/// to its node what comes along them, piece by piece: copies within the node, in the order in which they can be made;
-/// what goes to a peer of the rail; what comes from there.
+/// Over several nodes a rank sends its shard to its node and along its rails, and hands on to its node what comes along
+/// them, piece by piece: copies of the shard within the node; of what comes, in the order in which it does; what goes
+/// to a peer of the rail; what comes from there.
 std::vector<Transfer> copies_in_node(Gather const& gather, Nodes const& nodes);
+std::vector<Transfer> handed_on(Gather const& gather, Nodes const& nodes);
 std::vector<Transfer> sent_along_rail(Gather const& gather, int peer);
 std::vector<Transfer> received_along_rail(Gather const& gather, int peer);
-/// `plan` with a height of communication tiles, if it leaves that open: so low that handing on hides behind the rail.
+/// Pieces of a shard that travel between nodes, where the plan leaves that open: so many that handing on hides behind
+/// the rail.
+inline constexpr int64_t kRailPieces = 4;
+/// `plan` with such a height of communication tiles, if it leaves that open.
 Plan with_pieces(Plan plan, int64_t max_m, Nodes const& nodes);
 /// What the others would push to this rank, in the order of arrival, read from their buffers, on a ring from the left
 /// neighbour's: for a mirror.

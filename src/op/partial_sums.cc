@@ -37,14 +37,6 @@ BandWords PartialSums::bands(int64_t m, int ranks, int block_m, Way way, Plan co
   return bands;
 }
 
-namespace {
-
-// Slots of an owner's rows that a rank has room for: of its node's ranks for every owner of its rail, and of the other
-// nodes' sums of its own.
-int slots_of(Nodes const& nodes) { return nodes.ranks + (nodes.count > 1 ? nodes.count : 0); }
-
-}  // namespace
-
 int64_t PartialSums::words(int64_t max_m, Nodes const& nodes, Plan const& plan, Way way) {
   constexpr int kLeastTile = 64;  // of those that engines choose
   Plan smallest = plan;           // communication tiles: no other plan or tile has more bands
@@ -52,7 +44,7 @@ int64_t PartialSums::words(int64_t max_m, Nodes const& nodes, Plan const& plan, 
   int const tiled = bands(max_m, nodes.ranks, plan.block_m > 0 ? plan.block_m : kLeastTile, way, smallest).most();
   int const whole =
       bands(1, nodes.ranks, 1, way, smallest).most();  // where an owner's rows go in one piece, whatever m is
-  return int64_t{1} * slots_of(nodes) * std::max(tiled, whole);
+  return int64_t{1} * NodeSlots::count(nodes) * std::max(tiled, whole);
 }
 
 int64_t PartialSums::data_bytes(int64_t max_m, int64_t n, DType dtype, Nodes const& nodes, Plan const& plan, Way way) {
@@ -60,7 +52,7 @@ int64_t PartialSums::data_bytes(int64_t max_m, int64_t n, DType dtype, Nodes con
   int64_t const largest = Shards{max_m, nodes.ranks, 1}.largest();
   switch (way) {
     case Way::kPush:
-    case Way::kStage: return slots_of(nodes) * largest * row;
+    case Way::kStage: return NodeSlots::count(nodes) * largest * row;
     case Way::kSum: return largest * row;
     case Way::kRing: return max_m * row;
     case Way::kBroadcast: return nodes.ranks * max_m * row;
@@ -91,25 +83,6 @@ PartialSums::PartialSums(Team& team, int64_t max_m, int64_t n, DType dtype, Plan
           team.nodes().count > 1 ? PartialSums::words(max_m, team.nodes(), plan, way) : 0,
           team.nodes().count > 1 ? team.nodes().count * Shards{max_m, team.size(), 1}.largest() * row_bytes() : 0) {}
 
-Symmetric<std::byte> PartialSums::slots(HostChannel& channel, Call const& call) const {
-  Nodes const& nodes = team_.nodes();
-  Symmetric<std::byte> const data = channel.data(call);
-  Symmetric<std::byte> all;
-  for (int owner = 0; owner < nodes.ranks; ++owner)
-    all.base[owner] =
-        data.at(nodes.gateway(team_.rank(), owner)) + nodes.node(owner) * nodes.size() * slot_rows_ * row_bytes();
-  return all;
-}
-
-Symmetric<Word> PartialSums::words(HostChannel& channel, Call const& call) const {
-  Nodes const& nodes = team_.nodes();
-  Symmetric<Word> const words = channel.words(call);
-  Symmetric<Word> all;
-  for (int owner = 0; owner < nodes.ranks; ++owner)
-    all.base[owner] = words.at(nodes.gateway(team_.rank(), owner)) + bands_.index(nodes.node(owner) * nodes.size(), 0);
-  return all;
-}
-
 // The words that tiles set. Where something still has to carry them (a copy, a declared link) they are ours, one set
 // for each destination, and the copy engine sets the destination's own.
 Announcer PartialSums::announcer(HostChannel& channel, Call const& call, bool departs) {
@@ -135,12 +108,12 @@ Tensor PartialSums::slot(HostChannel& channel, Call const& call, int owner, int 
 }
 
 Tensor PartialSums::rail_slot(HostChannel& channel, Call const& call, int node) const {
-  std::byte* const at = channel.data(call).at(team_.rank()) + (team_.size() + node) * slot_rows_ * row_bytes();
+  std::byte* const at = channel.data(call).at(team_.rank()) + places().of_node(node) * slot_rows_ * row_bytes();
   return matrix(at, slot_dtype_, bands_.shards.size(team_.rank()), n_);
 }
 
 Word* PartialSums::rail_words(HostChannel& channel, Call const& call, int node) const {
-  return channel.words(call).at(team_.rank()) + bands_.index(team_.size() + node, 0);
+  return channel.words(call).at(team_.rank()) + bands_.index(places().of_node(node), 0);
 }
 
 namespace {

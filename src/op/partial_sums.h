@@ -6,6 +6,7 @@
 
 #include "engine/host/run.h"
 #include "flux/op.h"
+#include "op/node_slots.h"
 #include "op/node_sums.h"
 
 namespace flux {
@@ -48,9 +49,14 @@ class PartialSums {
   host::Workers& workers() { return workers_; }
 
  private:
-  /// Where rows of an owner meet on this node: its own rank, or that of its rail. By owner.
-  Symmetric<std::byte> slots(HostChannel& channel, Call const& call) const;
-  Symmetric<Word> words(HostChannel& channel, Call const& call) const;
+  /// Where rows of an owner meet on this node: at its own rank, or that of its rail. By owner.
+  NodeSlots places() const { return {team_.nodes(), team_.rank()}; }
+  Symmetric<std::byte> slots(HostChannel& channel, Call const& call) const {
+    return places().by_owner(channel.data(call), slot_rows_ * row_bytes());
+  }
+  Symmetric<Word> words(HostChannel& channel, Call const& call) const {
+    return places().by_owner(channel.words(call), bands_.most());
+  }
   /// The partials of `owner`'s rows from the rank of position `source`, where they meet here.
   Tensor slot(HostChannel& channel, Call const& call, int owner, int source) const;
   /// The sums of another node for our rows, and their words.

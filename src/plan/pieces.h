@@ -27,6 +27,10 @@ int tile_rows_together(int tile_m);
 /// ring (a plan that has the copy engine do that is for the caller to refuse).
 int blocks_to_copy(Plan const& plan, Carried what, int64_t piece_bytes, bool around);
 
+/// Multiprocessors that a GEMM leaves for what carries rows between nodes: the communicator's blocks, and those that
+/// add up what a node sends, or wait.
+inline constexpr int kRailBlocks = 8, kCommunicatorBlocks = 4;
+
 /// Slices of k where one tile needs rows of all ranks, and blocks carry them: it multiplies what has come. Not of
 /// pieces so small that a slice is gone before the next one can be waited for.
 inline constexpr int kSlicesOfOneTile = 4;

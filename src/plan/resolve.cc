@@ -80,9 +80,6 @@ int blocks_to_copy(Plan const& plan, Carried what, int64_t piece_bytes, bool aro
   return blocks_to_copy(plan, what, piece_bytes, around);
 }
 
-// What the collective library's kernels take beside the GEMM to send and receive between nodes. An estimate.
-constexpr int kRailBlocks = 8;
-
 void leave_room(Resolved& r, int copying, Machine const& machine) {
   r.copying = copying;
   bool const rails = r.problem.nodes > 1 && machine.engine != EngineKind::kHost;

@@ -26,10 +26,13 @@ struct Nodes {
     int const distance = 1 + (i - 1) / size(), step = i % size();
     return this->rank((node(rank) + distance) % count, (position(rank) + step) % size());
   }
+  /// The rank of `rank`'s position so many nodes on, or back.
+  constexpr int ahead(int rank, int distance) const { return (rank + distance * size()) % ranks; }
+  constexpr int behind(int rank, int distance) const { return ahead(rank, count - distance); }
   /// The ranks of `rank`'s position on the other nodes, the next node's first.
   std::vector<int> rail(int rank) const {
     std::vector<int> ranks;
-    for (int d = 1; d < count; ++d) ranks.push_back(this->rank((node(rank) + d) % count, position(rank)));
+    for (int d = 1; d < count; ++d) ranks.push_back(ahead(rank, d));
     return ranks;
   }
   /// The ranks of `rank`'s node, itself among them.

@@ -112,10 +112,11 @@ std::vector<File> LetterBox::exchange(int rank, std::vector<std::string> const& 
     if (addresses[p].size() == sizeof box) std::memcpy(&box, addresses[p].data(), sizeof box);
     return box;
   };
+  auto asked = [&](int p) { return p != rank && !addresses[p].empty(); };
   for (;;) {
     int missing = -1;
     for (int p = 0; p < ranks; ++p) {
-      if (p == rank) continue;
+      if (!asked(p)) continue;
       try {
         if (!sent[p]) sent[p] = send(rank, box_of(p), mine);
       } catch (Error const& error) {
@@ -128,7 +129,7 @@ std::vector<File> LetterBox::exchange(int rank, std::vector<std::string> const& 
     }
     receive(files);
     for (int p = 0; p < ranks; ++p)
-      if (p != rank && !files[p]) missing = p;
+      if (asked(p) && !files[p]) missing = p;
     if (missing < 0) return files;
     if (Clock::now() > deadline)
       throw Error(ErrorKind::kTimeout,
@@ -136,14 +137,14 @@ std::vector<File> LetterBox::exchange(int rank, std::vector<std::string> const& 
     pollfd come{socket_.descriptor(), POLLIN, 0};
     if (poll(&come, 1, kLookEveryMs) != 0) continue;
     for (int p = 0; p < ranks; ++p) {
-      if (p == rank || files[p] || is_open(box_of(p))) continue;
+      if (!asked(p) || files[p] || is_open(box_of(p))) continue;
       receive(files);  // it may have sent and closed since we looked
       if (!files[p]) throw Error(ErrorKind::kTimeout, fmt::format("rank {} ended before it handed over its memory", p));
     }
   }
 }
 
-void share_files(Bootstrap& bootstrap, double limit_seconds, std::function<File()> const& make,
+void share_files(Bootstrap& bootstrap, Nodes const& nodes, double limit_seconds, std::function<File()> const& make,
                  std::function<void(int rank, File file)> const& map) {
   std::optional<LetterBox> box;
   File mine;
@@ -151,14 +152,16 @@ void share_files(Bootstrap& bootstrap, double limit_seconds, std::function<File(
     box.emplace();
     mine = make();
   });
-  auto const addresses = bootstrap.all_gather(box->address(), limit_seconds);
+  int const rank = bootstrap.rank();
+  auto addresses = bootstrap.all_gather(box->address(), limit_seconds);
+  for (int r = 0; r < bootstrap.size(); ++r)
+    if (!nodes.share_memory(r, rank)) addresses[r].clear();
   std::vector<File> files;
   // Half of the limit: who gives up here can still tell those who wait in the meeting after it.
-  together(bootstrap, limit_seconds,
-           [&] { files = box->exchange(bootstrap.rank(), addresses, mine, limit_seconds / 2); });
+  together(bootstrap, limit_seconds, [&] { files = box->exchange(rank, addresses, mine, limit_seconds / 2); });
   together(bootstrap, limit_seconds, [&] {
-    for (int r = 0; r < bootstrap.size(); ++r)
-      if (r != bootstrap.rank()) map(r, std::move(files[r]));
+    for (int r : nodes.neighbours(rank))
+      if (r != rank) map(r, std::move(files[r]));
   });
 }
 

@@ -6,7 +6,7 @@
 #include <functional>
 #include <utility>
 
-#include "flux/world.h"
+#include "world/nodes.h"
 
 namespace flux {
 
@@ -35,8 +35,8 @@ class LetterBox {
   LetterBox();
   /// Where the others write to, and the number by which a letter is known to be one of theirs.
   std::string address() const;
-  /// Sends `mine` to every other rank and returns theirs, in rank order; ours stays empty. Throws Error{kTimeout}
-  /// after the limit, and at once where a rank's box is closed before its letter came.
+  /// Sends `mine` to every other rank that has an address and returns theirs, by rank; ours stays empty. Throws
+  /// Error{kTimeout} after the limit, and at once where a rank's box is closed before its letter came.
   std::vector<File> exchange(int rank, std::vector<std::string> const& addresses, File const& mine,
                              double limit_seconds);
 
@@ -58,9 +58,9 @@ class LetterBox {
   Address address_{};
 };
 
-/// Collective: `make` opens a rank's file, every other rank gets it and `map`s it. Where a step fails on one rank, all
-/// throw the same Error.
-void share_files(Bootstrap& bootstrap, double limit_seconds, std::function<File()> const& make,
+/// Collective: `make` opens a rank's file, every other rank of its node gets it and `map`s it. Where a step fails on
+/// one rank, all throw the same Error.
+void share_files(Bootstrap& bootstrap, Nodes const& nodes, double limit_seconds, std::function<File()> const& make,
                  std::function<void(int rank, File file)> const& map);
 
 }  // namespace flux

@@ -37,7 +37,9 @@ class Gpu {
   virtual bool across_pcie() const = 0;
   /// Whether they reach each other in host memory alone, which is across PCIe too.
   virtual bool through_host() const { return false; }
-  /// Collective: a block a rank, zeroed, that all ranks' kernels and copies reach.
+  /// Whether ranks are on several nodes, between which NCCL carries rows beside kernels that wait for them.
+  virtual bool spans_nodes() const { return false; }
+  /// Collective: a block a rank, zeroed, that the kernels and copies of all ranks of its node reach.
   virtual std::shared_ptr<SymmetricMemory> allocate(Bootstrap& bootstrap, int64_t bytes, Use use,
                                                     double limit_seconds) = 0;
   /// Memory of this rank alone, zeroed.
@@ -57,8 +59,13 @@ class Gpu {
   virtual Nccl& nccl_beside(Bootstrap&, double /*limit_seconds*/) {
     throw Error(ErrorKind::kUnsupported, "NCCL is for ranks that are processes");
   }
-  /// How long NCCL has waited for a rank, and the end of that: called from the world's watcher.
-  virtual double stalled_seconds() { return 0; }
+  /// Collective: what carries rows along this rank's rail for operators of a lane, whose calls come in the same order
+  /// on every rank. It takes at most `blocks` multiprocessors.
+  virtual Nccl& rail(Bootstrap&, int /*lane*/, int /*blocks*/, double /*limit_seconds*/) {
+    throw Error(ErrorKind::kInternal, "there are no rails on one node");
+  }
+  /// What keeps NCCL from its end, such as a rank that does not come, and the end of that: from the world's watcher.
+  virtual std::string trouble(double /*limit_seconds*/) { return {}; }
   virtual void end() {}
   /// Collective: tries every link before it is used. Where one does not work, ranks meet in host memory, or NCCL is
   /// opened, or every rank throws the same Error.
@@ -73,8 +80,8 @@ Chip chip_of_device(int device);
 /// there is no such GPU, or no CUDA in this build.
 std::shared_ptr<Gpu> open_gpu(int device, int parts, Partner mirror = Partner::kNone);
 
-/// Collective: GPU `device`, or by rank, of a rank that is a process. Ranks share memory in the way that all of them
-/// can, or as the environment's FLUX_PEERS says: auto, host (in host memory) or nccl, the same on every rank.
-std::shared_ptr<Gpu> open_process_gpu(Bootstrap& bootstrap, int device, double limit_seconds);
+/// Collective: GPU `device`, or by rank, of a rank that is a process. Ranks of a node share memory in the way that all
+/// of them can, or as the environment's FLUX_PEERS says: auto, host (in host memory) or nccl, the same on every rank.
+std::shared_ptr<Gpu> open_process_gpu(Bootstrap& bootstrap, Nodes const& nodes, int device, double limit_seconds);
 
 }  // namespace flux

@@ -22,10 +22,8 @@ std::string_view describe(Awaited what) {
   return "?";
 }
 
-// A reason of the host's own: an exchange through NCCL, which does not tell whom it waits for.
-constexpr auto kStalled = static_cast<Reason>(5);
-// Another node has ended; the raiser's control block says why.
-constexpr auto kToldByNode = static_cast<Reason>(6);
+// A reason of the host's own, such as that another node has ended: the raiser's control block says it.
+constexpr auto kSaid = static_cast<Reason>(5);
 
 // A killed child stays a zombie until its parent looks; it is gone all the same.
 bool process_is_gone(int32_t pid) {
@@ -128,6 +126,12 @@ void Team::note_and_raise(Reason reason, Awaited what, int peer, Word seen, Word
   raise_abort(w, reason);
 }
 
+void Team::say_and_raise(std::string const& why) {
+  char* const said = control(rank()).said;
+  said[why.copy(said, sizeof(Control::said) - 1)] = '\0';
+  raise_abort(host_watch(0), kSaid);
+}
+
 void Team::fail() { raise_abort(host_watch(0), Reason::kFailed); }
 
 void Team::check() const {
@@ -160,12 +164,7 @@ std::string Team::describe(Word verdict) const {
     case Reason::kFailed: return fmt::format("rank {} failed and ended the world; see its own message", raiser);
     case Reason::kNone: break;
   }
-  if (static_cast<Reason>(verdict >> 8) == kStalled)
-    return fmt::format(
-        "rank {} waited more than {} s for an exchange through NCCL: a rank has not come to the call; "
-        "every rank has stopped, make a new world",
-        raiser, options_.limit_seconds);
-  if (static_cast<Reason>(verdict >> 8) == kToldByNode) return control(raiser).said;
+  if (static_cast<Reason>(verdict >> 8) == kSaid) return control(raiser).said;
   return fmt::format("the world was ended with verdict {:#x}", verdict);
 }
 
@@ -199,7 +198,8 @@ void Team::watch_peers() {
 }
 
 bool Team::look_at_peers(int round) {
-  if (gpu_ && gpu_->stalled_seconds() > options_.limit_seconds) raise_abort(host_watch(0), kStalled);
+  if (auto const trouble = gpu_ ? gpu_->trouble(options_.limit_seconds) : std::string(); !trouble.empty())
+    say_and_raise(fmt::format("rank {} {}; every rank has stopped, make a new world", rank(), trouble));
   if (Word const verdict = load_acquire(&control(rank()).abort); verdict != 0) {
     if (gpu_) gpu_->end();
     if (rails_) rails_->end(describe(verdict));
@@ -238,9 +238,7 @@ bool Team::hears_of_an_end() {
   } else {
     std::string why = ending->said;  // and whom this node's ranks waited for meanwhile
     for (int p : neighbours()) why += wait_of(p);
-    char* const said = control(rank()).said;
-    said[why.copy(said, sizeof(Control::said) - 1)] = '\0';
-    raise_abort(host_watch(0), kToldByNode);
+    say_and_raise(why);
   }
   return true;
 }

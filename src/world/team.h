@@ -74,7 +74,7 @@ class Team {
     Word abort, left;
     int32_t pid;
     Record record;
-    char said[1024];  // why another node has ended, where this rank heard it first
+    char said[1024];  // why the world has ended, where this rank heard it first: of another node, from NCCL
     uint64_t calls[kLanes][kMaxRanks];
   };
   Control& control(int rank) const { return *reinterpret_cast<Control*>(memory_->at(rank)); }
@@ -82,6 +82,7 @@ class Team {
   Watch watch(Word call) const;
   Watch host_watch(Word call) const;
   void note_and_raise(Reason reason, Awaited what, int peer, Word seen, Word goal, Word call);
+  void say_and_raise(std::string const& why);
   bool sees_other_call(int lane);
   bool hears_of_an_end();
   void watch_peers();

@@ -41,11 +41,8 @@ std::unique_ptr<World> World::processes(std::unique_ptr<Bootstrap> bootstrap, Wo
       throw Error(ErrorKind::kInvalid, "rank 0 is on " + all[0] + " and rank " + std::to_string(r) + " on " + all[r] +
                                            "; every rank must choose the same by WorldOptions::device");
   Nodes const nodes = find_nodes(*bootstrap, options);
-  if (nodes.count > 1 && options.device != kHostEngine)
-    throw Error(ErrorKind::kUnsupported, "a world on GPUs is of one node so far, and the ranks are on " +
-                                             std::to_string(nodes.count) + "; use the host engine, or a world a node");
   std::shared_ptr<Gpu> gpu;
-  if (options.device != kHostEngine) gpu = open_process_gpu(*bootstrap, options.device, options.limit_seconds);
+  if (options.device != kHostEngine) gpu = open_process_gpu(*bootstrap, nodes, options.device, options.limit_seconds);
   return std::make_unique<World>(
       std::make_unique<Team>(std::move(bootstrap), nodes, MemoryKind::kSharedMemory, options, std::move(gpu)));
 }
@@ -77,7 +74,7 @@ void World::check() const { team_->check(); }
 std::shared_ptr<Gpu> open_gpu(int, int, Partner) {
   throw Error(ErrorKind::kUnsupported, "this build of FLUX has no CUDA; build it where nvcc is, with -DFLUX_CUDA=ON");
 }
-std::shared_ptr<Gpu> open_process_gpu(Bootstrap&, int, double) { return open_gpu(0, 1); }
+std::shared_ptr<Gpu> open_process_gpu(Bootstrap&, Nodes const&, int, double) { return open_gpu(0, 1); }
 UsableGpus usable_gpus() { return {0, "this build of FLUX has no CUDA"}; }
 GpuReport report_gpus(double) {
   std::string const why = "this build of FLUX has no CUDA";

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "gpu/device.h"
+#include "world/cuda/nccl.h"
 #include "world/program.h"
 
 namespace flux::test {
@@ -18,6 +19,15 @@ INSTANTIATE_TEST_SUITE_P(Processes, EndWell,
                                          "scenarios2_by_host", "scenarios3_by_host", "graph2_by_host", "second_world",
                                          "come_and_go", "no_such_gpu", "too_much_memory"),
                          [](auto const& info) { return std::string(info.param); });
+
+class NodesEndWell : public EndWell {};
+INSTANTIATE_TEST_SUITE_P(Processes, NodesEndWell, testing::Values("nodes2", "nodes4", "graph_over_nodes"),
+                         [](auto const& info) { return std::string(info.param); });
+
+TEST_P(NodesEndWell, WithNcclBetween) {
+  if (auto const none = no_nccl_for_rails(); !none.empty()) GTEST_SKIP() << none;
+  for (Ending const& e : run_as_processes(GetParam())) EXPECT_EQ(e.code, kFine) << e.said;
+}
 
 TEST_P(EndWell, OnGpu) {
   int status = -1;
@@ -55,6 +65,13 @@ TEST_F(Processes, OneKilledInACallEndsTheOthersAtOnceAndANewWorldWorks) {
 
 TEST_F(Processes, OneKilledInACallThroughHostMemoryEndsTheOthersAtOnce) {
   expect_survivors_name_rank_1(run_as_processes("killed_by_host"), 30);  // the limit of a wait is 60 s
+  expect_nothing_left_over();
+}
+
+TEST_F(Processes, OneLostOnAnotherNodeEndsTheOthersWithinTheLimit) {
+  if (auto const none = no_nccl_for_rails(); !none.empty()) GTEST_SKIP() << none;
+  expect_survivors_name_rank_1(run_as_processes("killed_over_nodes"), 20);
+  expect_survivors_name_rank_1(run_as_processes("stopped_over_nodes"), 30);
   expect_nothing_left_over();
 }
 

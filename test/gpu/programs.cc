@@ -124,7 +124,7 @@ class SmallMlp {
 void run(World& world, Op op, std::array<int64_t, 3> sizes, std::string_view line) {
   Scenario s;
   s.m = sizes[0], s.n = sizes[1], s.k = sizes[2];
-  s.op = op, s.ranks = world.size(), s.dtype = DType::kBF16, s.calls = 3;
+  s.op = op, s.ranks = world.size(), s.nodes = world.nodes(), s.dtype = DType::kBF16, s.calls = 3;
   s.plan = parse_plan(line), s.bias = s.m == 67;
   OnGpu memory;
   std::string const failure = run_scenario(world, s, memory);
@@ -230,7 +230,7 @@ void by_ipc(World& world) {
   auto bootstrap = bootstrap_from_environment();
   WorldOptions options;
   options.limit_seconds = 60, options.device = 0;
-  auto gpu = open_process_gpu(*bootstrap, 0, options.limit_seconds, Sharing::kIpc);
+  auto gpu = open_process_gpu(*bootstrap, Nodes(world.size()), 0, options.limit_seconds, Sharing::kIpc);
   World other(std::make_unique<Team>(std::move(bootstrap), Nodes(world.size()), MemoryKind::kSharedMemory, options,
                                      std::move(gpu)));
   for (int i = 0; i < 2; ++i) {
@@ -259,6 +259,27 @@ void scenarios_by_host(World& meeting) {
         for (auto line : {"", "route=push shots=one", "comm_rows=128 route=stage", "fused=no buffers=1"})
           run(world, op, sizes, line);
   });
+}
+
+/// Nodes that one GPU plays, with NCCL between them: it must take them for hosts apart, and goes through sockets.
+void play_nodes(World const& world) {
+  int const of_node = world.size() / world.nodes();
+  setenv("NCCL_HOSTID", fmt::format("flux-node-{}", world.rank() / of_node).c_str(), 1);
+  for (auto [name, value] : {std::array{"NCCL_SOCKET_IFNAME", "lo"},
+                             {"NCCL_P2P_DISABLE", "1"},
+                             {"NCCL_SHM_DISABLE", "1"},
+                             {"NCCL_IB_DISABLE", "1"}})
+    setenv(name, value, 0);
+}
+
+// Copies by blocks are enqueued before the GEMM that waits for them and for NCCL's kernels, copies by the engine
+// behind.
+void scenarios_over_nodes(World& world) {
+  play_nodes(world);
+  for (auto const& sizes : {std::array<int64_t, 3>{67, 48, 64}, {1030, 528, 96}})
+    for (Op op : {Op::kAllGatherGemm, Op::kGemmReduceScatter, Op::kGemmAllReduce})
+      for (auto line : {"", "comm_rows=128 route=stage copies=0", "copies=2 route=push", "fused=no buffers=1"})
+        run(world, op, sizes, line);
 }
 
 /// What one rank cannot do, every rank hears of, as the same error.
@@ -315,6 +336,11 @@ std::vector<Program> const& programs() {
       {"graph2_by_host", 2, 60, [](World& meeting) { in_host_memory(meeting, graph); }, kHostEngine, 30},
       {"killed_by_host", 3, 20, [](World& meeting) { in_host_memory(meeting, [](World& w) { struck(w, SIGKILL); }); },
        kHostEngine, 15},
+      {"nodes2", 2, 60, scenarios_over_nodes, 0, 30, 2},
+      {"nodes4", 4, 60, scenarios_over_nodes, 0, 30, 2},
+      {"graph_over_nodes", 2, 60, [](World& world) { play_nodes(world), graph(world); }, 0, 30, 2},
+      {"killed_over_nodes", 4, 20, [](World& world) { play_nodes(world), struck(world, SIGKILL); }, 0, 15, 2},
+      {"stopped_over_nodes", 4, 10, [](World& world) { play_nodes(world), struck(world, SIGSTOP); }, 0, 20, 2},
       {"no_such_gpu", 2, 60, no_such_gpu, 0, 30},
       {"too_much_memory", 2, 60, too_much_memory, 0, 30},
       {"by_rank", 2, 60, graph, kGpuByRank, 30},

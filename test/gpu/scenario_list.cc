@@ -73,6 +73,23 @@ std::vector<Scenario> gpu_scenarios(EngineKind engine) {
   return list;
 }
 
+std::vector<Scenario> scenarios_over_nodes(int nodes, EngineKind engine) {
+  std::vector<Scenario> list;
+  auto add = [&](Scenario const& s) {
+    if (on_gpu(s, engine)) list.push_back(for_gpu(s, static_cast<int>(list.size()), engine));
+  };
+  for (Scenario const& s : scenarios_of(nodes)) add(s);
+  for (auto [m, n, k, ranks] : {std::array{330, 344, 72, 2}, {520, 160, 64, 4}, {1030, 528, 72, 6}, {7, 48, 48, 4}})
+    for (Op op : {Op::kAllGatherGemm, Op::kGemmReduceScatter, Op::kGemmAllReduce})
+      for (auto line : {"", "comm_rows=64 route=stage", "fused=no", "buffers=1 order=naive", "store=vector",
+                        "copies=2 route=stage comm_rows=64", "copies=2 route=push k_slices=2"}) {
+        Scenario s;
+        s.op = op, s.m = m, s.n = n, s.k = k, s.ranks = ranks, s.nodes = nodes, s.plan = parse_plan(line), s.calls = 2;
+        if (ranks % nodes == 0 && (op == Op::kAllGatherGemm || s.plan.k_slices == 1)) add(s);
+      }
+  return list;
+}
+
 std::vector<Scenario> scenarios_in_host_memory(EngineKind engine) {
   std::vector<Scenario> list = gpu_scenarios(engine);
   for (Scenario& s : list) {

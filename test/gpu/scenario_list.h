@@ -13,6 +13,8 @@ bool on_gpu(Scenario const& s, EngineKind engine);
 std::vector<Scenario> gpu_scenarios(EngineKind engine = EngineKind::kSm90);
 /// Those that ranks can do which meet in host memory, by what copies there: no blocks, relays or loads.
 std::vector<Scenario> scenarios_in_host_memory(EngineKind engine = EngineKind::kSm90);
+/// Those that ranks of several nodes can do, and many tiles, several to a block.
+std::vector<Scenario> scenarios_over_nodes(int nodes, EngineKind engine = EngineKind::kSm90);
 /// `s` as the `number`-th of such a list.
 Scenario for_gpu(Scenario s, int number, EngineKind engine);
 

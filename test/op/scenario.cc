@@ -85,7 +85,7 @@ struct Trial {
   /// What rank p's part of k is multiplied by: far apart from rank to rank where the order of the sum shall show.
   double scale(int p) const { return s.ordered && p % 2 == 1 ? 1 << 24 : 1; }
   /// The sum of all ranks' partials of row i. Ordered: in fp32, by rank, or as the relay passes them on to `owner`;
-  /// over several nodes those of the owner's, then the sum of each other node.
+  /// over several nodes those of the owner's, then the sum of each other node, which travels as partials do.
   double sum(int64_t i, int64_t j, int owner) const {
     if (!s.ordered) return product(i, j);
     int const of_node = s.ranks / s.nodes, first = s.plan.route == RouteKind::kRing ? owner + 1 : 0;
@@ -100,7 +100,7 @@ struct Trial {
     };
     float total = of(owner / of_node);
     for (int node = 0; node < s.nodes; ++node)
-      if (node != owner / of_node) total += of(node);
+      if (node != owner / of_node) total += static_cast<float>(rounded(of(node), result_of(s.dtype)));
     return total;
   }
 };

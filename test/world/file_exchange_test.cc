@@ -61,7 +61,7 @@ TEST(FileExchange, EveryRankGetsTheFileOfEveryOther) {
     auto const ends = on_ranks(ranks, [&](Bootstrap& b) {
       for (int round = 0; round < 3; ++round)
         share_files(
-            b, 10, [&] { return file_with("of rank " + std::to_string(b.rank())); },
+            b, Nodes(b.size()), 10, [&] { return file_with("of rank " + std::to_string(b.rank())); },
             [&](int r, File file) { read[b.rank()][r] = text_of(file); });
     });
     for (int r = 0; r < ranks; ++r) {
@@ -81,7 +81,7 @@ TEST(FileExchange, WhatOneRankCannotDoEveryRankHears) {
         if (now && b.rank() == 1) throw Error(ErrorKind::kUnsupported, "no memory of that kind");
       };
       share_files(
-          b, 10,
+          b, Nodes(b.size()), 10,
           [&] {
             fail_here(!mapping);
             return file_with("x");

@@ -6,15 +6,18 @@
 #include "op/gather.h"
 #include "op/gpu/channel.h"
 #include "op/gpu/over_nccl.h"
+#include "op/gpu/over_nodes.h"
 #include "op/gpu/packets.h"
 #include "op/gpu/recording.h"
 #include "op/gpu/tiles.h"
 #include "op/operators.h"
+#include "tile/node_schedule.h"
 
 namespace flux {
 namespace {
 
-constexpr int kSliceUnit = 64;  // the loader asks the gate once a slice of k, in whole k steps
+constexpr int64_t kLeastRows = 64;  // of communication tiles that a call chooses: a tile's
+constexpr int kSliceUnit = 64;      // the loader asks the gate once a slice of k, in whole k steps
 
 class GpuGather final : public GatherOperator {
  public:
@@ -25,6 +28,7 @@ class GpuGather final : public GatherOperator {
                 data_bytes(team, s), p, std::move(shared), extra(team, s, p)),
         packets(team, use(s), p, channel.buffers()) {
     require_k_on_gpu(s);
+    if (channel.rail()) plan.k_slices = 1;  // rows travel whole
     require(p.path == Path::kDirect || p.transport == Transport::kPush,
             "path=ring on GPUs is a push to the right neighbour; use transport=push");
     require(!channel.through_host() || p.transport != Transport::kRemote,
@@ -60,14 +64,14 @@ class GpuGather final : public GatherOperator {
   struct Way;  // of one call
   /// Of the communication tiles that a call may choose.
   static Plan smallest(Plan p) {
-    if (p.comm_rows == 0) p.comm_rows = 64;
+    if (p.comm_rows == 0) p.comm_rows = kLeastRows;
     p.k_slices = std::max(p.k_slices, kSlicesOfOneTile);
     return p;
   }
   void by_packets(int64_t m, Tensor const& x, std::span<Linear const> linears, Tensor const& gathered, Stream stream);
   std::vector<Transfer> others(Gather const& gather, Way const& way) const;
-  GemmLaunch arranged(Linear const& linear, Tiles const& tiles, Way const& way) const;
-  GemmLaunch launch_of(Linear const& linear, Tiles const& tiles, Way const& way, Tensor const& x) const;
+  GemmLaunch arranged(Linear const& linear, Tiles const& tiles, Way const& way);
+  GemmLaunch launch_of(Linear const& linear, Tiles const& tiles, Way const& way, Tensor const& x);
 
   Plan plan;
   GpuChannel channel;
@@ -90,21 +94,27 @@ struct GpuGather::Way {
 };
 
 /// Which tiles in which order: all that is known before the call begins.
-GemmLaunch GpuGather::arranged(Linear const& linear, Tiles const& tiles, Way const& way) const {
+GemmLaunch GpuGather::arranged(Linear const& linear, Tiles const& tiles, Way const& way) {
   GemmLaunch l;
   l.tile = tiles.tile, l.processors = gemm_processors(plan, *team.gpu(), way.beside), l.apart = !team.gpu()->whole();
   l.weight = linear.weight, l.layout = linear.layout;
-  l.order =
-      arrange(plan.in_order && plan.fused ? Order::kArrival : Order::kNaive,
-              way.in_place ? Tiling::kWithin : Tiling::kAcross, way.layout.shards, tiles.tile.tile_m,
-              tiles.tile.tiles_n(l.n()), way.in_place ? tiles.band : tiles.band_within(way.layout.comm_rows), way.rank);
+  Shards const& shards = way.layout.shards;
+  int const tile_m = tiles.tile.tile_m, tiles_n = tiles.tile.tiles_n(l.n());
+  int const band = way.in_place ? tiles.band : tiles.band_within(way.layout.comm_rows);
+  bool const in_order = plan.in_order && plan.fused;
+  if (channel.rail() && in_order)
+    l.order = arrange(turns_of_gather(shards, team.nodes().size(), way.layout.comm_rows, way.rank), true, shards.total,
+                      tile_m, tiles_n, band);
+  else
+    l.order = arrange(in_order ? Order::kArrival : Order::kNaive, way.in_place ? Tiling::kWithin : Tiling::kAcross,
+                      shards, tile_m, tiles_n, band, way.rank);
   Arrival arrival;
   arrival.layout = way.layout;
   l.gate = arrival;
   return l;
 }
 
-GemmLaunch GpuGather::launch_of(Linear const& linear, Tiles const& tiles, Way const& way, Tensor const& x) const {
+GemmLaunch GpuGather::launch_of(Linear const& linear, Tiles const& tiles, Way const& way, Tensor const& x) {
   Shards const& shards = way.layout.shards;
   GemmLaunch l = arranged(linear, tiles, way);
   l.bias = linear.bias, l.scales = linear.scales;
@@ -185,6 +195,7 @@ void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears,
   Plan now = plan;
   now.comm_rows =
       rows_at_once(plan, Carried::kRows, m, team.size(), shape.k * size_of(shape.dtype), team.gpu()->across_pcie());
+  if (channel.rail()) now.comm_rows = std::min(now.comm_rows, with_pieces(plan, m, team.nodes()).comm_rows);
   bool const in_pieces = plan.fused && team.gpu()->across_pcie();
   TiledRows const to_tile = rows_to_tile(m, now.comm_rows, in_pieces);
   std::vector<Tiles> tiles;  // of each weight
@@ -202,7 +213,8 @@ void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears,
     tallest = std::max(tallest, tiles.back().tile.tile_m);
   }
   now.k_slices = slices_of_k(plan, copying, piece_bytes, m, tallest);
-  if (plan.comm_rows == 0 && !tiles.empty()) now.comm_rows = tiles[0].rounded(now.comm_rows);
+  if (plan.comm_rows == 0)
+    now.comm_rows = tiles.empty() ? std::max(now.comm_rows, kLeastRows) : tiles[0].rounded(now.comm_rows);
   Way way{m, team.rank(), arrival_words(m, shape.k, team.size(), kSliceUnit, now)};
   way.in_place = plan.transport == Transport::kRemote, way.copying = copying, way.beside = beside;
   if (recording) {
@@ -237,6 +249,7 @@ void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears,
     own.from = gather.own, own.to = way.buffer.at(rank) + shards.begin(rank) * gather.row_bytes;
     own.rows = x.rows, own.row_bytes = own.to_stride = gather.row_bytes, own.from_stride = gather.own_stride;
     enqueue(own, stream);
+    if (channel.rail()) gather.own = own.to, gather.own_stride = own.to_stride;
   }
   if (!pushes) {
     Symmetric<Word> readable;
@@ -250,9 +263,12 @@ void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears,
   // other stream where CUDA_DEVICE_MAX_CONNECTIONS is 1.
   if (plan.transport == Transport::kPull) enqueue_wait(call_words, {{}, way.readable()}, stream);
   if (!way.in_place) channel.copies().fork(stream);
+  if (channel.rail()) channel.rail()->fork(stream);
   auto const send = [&] {
     if (way.in_place) return;
-    if (channel.through_host())
+    if (channel.rail())
+      gather_over_nodes(channel, gather, way.call.watch, way.copying, shape.dtype);
+    else if (channel.through_host())
       channel.copies().enqueue(to_box(gather)), channel.fetch(from_boxes(gather));
     else if (way.copying == 0)
       channel.copies().enqueue(copies(gather));
@@ -282,6 +298,7 @@ void GpuGather::run(int64_t m, Tensor const& x, std::span<Linear const> linears,
     }
   }
   if (!way.in_place) channel.copies().join(stream);
+  if (channel.rail()) channel.rail()->join(stream);
   channel.finish(way.call, inputs, stream);
   if (recording) recording->close(channel, stream);
 }

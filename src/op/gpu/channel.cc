@@ -1,6 +1,7 @@
 #include "op/gpu/channel.h"
 
 #include "op/checks.h"
+#include "plan/pieces.h"
 
 namespace flux {
 
@@ -11,6 +12,7 @@ GpuChannel::GpuChannel(Team& team, std::string_view description, int64_t words, 
   counts_ = team.gpu()->allocate(2 * kCopyCounts * sizeof(Word));
   if (!buffers().under_way) buffers().under_way = std::make_shared<CallsUnderWay>(team.options().limit_seconds);
   if (team.gpu()->mirrored()) replay_ = std::make_unique<CopyStream>(true);
+  if (team.gpu()->spans_nodes()) rail_ = std::make_unique<GpuRail>(team, plan.lane, kCommunicatorBlocks);
   if (!team.gpu()->through_host()) return;
   fetches_ = std::make_unique<CopyStream>(true);
   fetched_ = team.gpu()->allocate(own_bytes(team, words));

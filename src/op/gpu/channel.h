@@ -6,6 +6,7 @@
 #include "op/channel.h"
 #include "world/cuda/calls_under_way.h"
 #include "world/cuda/copy_stream.h"
+#include "world/cuda/gpu_rail.h"
 
 namespace flux {
 
@@ -32,11 +33,13 @@ class GpuChannel final : public Channel {
   void copy_by_blocks(std::span<Transfer const> ours, std::span<Transfer const> theirs, int blocks, DType dtype,
                       Watch const& watch);
 
-  /// Keeps the times of the copies that go and, in a mirror or through host memory, of those that come; null: no more.
+  /// Keeps the times of the copies that go and, in a mirror, through host memory or along a rail, of those that come;
+  /// null: no more.
   void record(std::vector<TimedCopy>* out, std::vector<TimedCopy>* in) {
     copies_.record(out);
     if (replay_) replay_->record(in);
     if (fetches_) fetches_->record(in);
+    if (rail_) rail_->record(in);
   }
 
   /// Where ranks meet in host memory: what is sent to this rank, and its words, lie in the channel's data and words,
@@ -50,6 +53,9 @@ class GpuChannel final : public Channel {
   Word* fetched() const { return reinterpret_cast<Word*>(fetched_.get()); }
   /// Of the call that has begun, beside the caller's stream from there on, until `finish`.
   void fetch(std::span<Transfer const> transfers) { fetches_->enqueue(transfers); }
+
+  /// Between nodes, if there are several. What it carries in a call is forked and joined by who asks for it.
+  GpuRail* rail() { return rail_.get(); }
 
   bool mirrored() const { return replay_ != nullptr; }
   /// In a mirror: what the ranks that are left out send in the call that has begun, beside the caller's stream from
@@ -65,6 +71,7 @@ class GpuChannel final : public Channel {
   std::unique_ptr<CopyStream> replay_;   // of a mirror
   std::unique_ptr<CopyStream> fetches_;  // through host memory
   std::shared_ptr<std::byte> fetched_;
+  std::unique_ptr<GpuRail> rail_;
 };
 
 }  // namespace flux

@@ -18,7 +18,8 @@ Tensor in_16_bits(Tensor t) {
 
 PacketShots GpuPackets::shots(Team& team, Use const& use, Plan const& plan, int64_t m) {
   Gpu const& gpu = *team.gpu();
-  if (m == 0 || use.columns == 0 || gpu.through_host()) return PacketShots::kNone;  // a poll would cross the bus
+  if (m == 0 || use.columns == 0 || gpu.through_host() || gpu.spans_nodes())
+    return PacketShots::kNone;  // a poll would cross the bus, or the network
   Reach const reach = gpu.across_pcie()                ? Reach::kPcie
                       : gpu.shared() || gpu.mirrored() ? Reach::kMemory
                                                        : Reach::kNvlink;

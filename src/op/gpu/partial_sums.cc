@@ -2,6 +2,7 @@
 
 #include "kernel/gemm.h"
 #include "op/checks.h"
+#include "tile/node_schedule.h"
 
 namespace flux {
 
@@ -17,13 +18,13 @@ GpuPartialSums::GpuPartialSums(Team& team, int64_t max_m, int64_t n, int64_t k, 
           "route=sum has no store=vector: vectors do not add; use store=tensor or store=bulk");
   // Refuses now what it would refuse in a call.
   blocks_to_copy(plan, Carried::kPartials, 0, way == Way::kRing, *team.gpu());
-  int64_t const words = PartialSums::words(max_m, team.size(), plan, way);
+  int64_t const words = PartialSums::words(max_m, team.nodes(), plan, way);
   counts_ = team.gpu()->allocate(words * sizeof(Word));
   require(way != Way::kSum || !team.gpu()->through_host(),
           "route=sum adds at the owner, and ranks meet in host memory here; use route=stage");
   int64_t const bytes = scratch_bytes(team, max_m, n, dtype, plan, way);
   if (bytes > 0) staging_ = scratch ? std::move(scratch) : team.gpu()->allocate(bytes);
-  if (team.gpu()->through_host()) slots_ = staging_.get() + staging_bytes(max_m, n, dtype, way);
+  behind_staging_ = staging_.get() + staging_bytes(max_m, n, dtype, way);
   if (staged()) {
     departed_ = team.gpu()->allocate(team.size() * words * sizeof(Word));
   }
@@ -32,18 +33,20 @@ GpuPartialSums::GpuPartialSums(Team& team, int64_t max_m, int64_t n, int64_t k, 
 }
 
 int64_t GpuPartialSums::scratch_bytes(Team& team, int64_t max_m, int64_t n, DType dtype, Plan const& plan, Way way) {
-  int64_t const slots =
-      team.gpu()->through_host() ? PartialSums::data_bytes(max_m, n, dtype, team.size(), plan, way) : 0;
-  return staging_bytes(max_m, n, dtype, way) + slots;
+  Nodes const& nodes = team.nodes();
+  int64_t const slots = team.gpu()->through_host() ? PartialSums::data_bytes(max_m, n, dtype, nodes, plan, way) : 0;
+  int64_t const sums = (nodes.count - 1) * Shards{max_m, nodes.ranks, 1}.largest() * n * size_of(result_of(dtype));
+  return staging_bytes(max_m, n, dtype, way) + slots + sums;
 }
 
 // They wait for partial sums, so where others share the GPU they leave room as GEMMs do, and where blocks have still to
 // carry partials, room for those: beside one block of sums a processor has room for a block that copies, and however
 // unevenly as many blocks as processors are spread, half the processors have no more than one. Otherwise as many as
-// hide each other's memory latency.
-int GpuPartialSums::sum_blocks(int copying) const {
-  int const most = gemm_processors(plan_, *team_.gpu());
-  return most > 0 ? most : (copying > 0 ? 1 : 4) * team_.gpu()->processors();
+// hide each other's memory latency. Over nodes they leave the rails' multiprocessors alone, whose blocks are large.
+int GpuPartialSums::sum_blocks(int beside) const {
+  Gpu const& gpu = *team_.gpu();
+  int const most = gemm_processors(plan_, gpu, gpu.spans_nodes() ? kRailBlocks : 0);
+  return most > 0 ? most : (beside > 0 ? 1 : 4) * gpu.processors();
 }
 
 Tiles GpuPartialSums::tiles(int64_t m, WeightLayout layout) const {
@@ -108,10 +111,12 @@ GpuPartialSums::Traffic GpuPartialSums::traffic(GpuChannel& channel, Call const&
   t.bands.tiling = Tiling::kAcross;  // blocks relay bands one by one, so a tile may hold two
   t.slot_rows = way_ == Way::kBroadcast ? m : t.bands.shards.largest();
   t.row_bytes = n_ * size_of(slot_dtype_);
-  t.slots = channel.data(call), t.words = channel.words(call), t.staging = staging_.get();
+  NodeSlots const places{team_.nodes(), t.rank};
+  t.slots = places.by_owner(channel.data(call), t.slot_rows * t.row_bytes);
+  t.words = places.by_owner(channel.words(call), t.bands.most()), t.staging = staging_.get();
   if (fused_tiles && staged()) t.departed = reinterpret_cast<Word*>(departed_.get());
   t.copying = copying(m), t.beside = blocks_beside(t.copying, *team_.gpu());
-  if (channel.through_host()) t.slots.base[t.rank] = slots_, t.words.base[t.rank] = channel.fetched();
+  if (channel.through_host()) t.slots.base[t.rank] = behind_staging_, t.words.base[t.rank] = channel.fetched();
   return t;
 }
 
@@ -119,7 +124,8 @@ void GpuPartialSums::run(GpuChannel& channel, Call const& call, Tiles const& til
                          Tensor const& weight, WeightLayout layout, Tensor const& out, SumEpilogue const& epilogue,
                          Stream stream) {
   if (m == 0 || n_ == 0) return;
-  int const rank = team_.rank(), ranks = team_.size();
+  Nodes const& nodes = team_.nodes();
+  int const rank = team_.rank(), ranks = team_.size(), position = nodes.position(rank);
   bool const fused = plan_.fused && tiles.fused;
   Traffic const t = traffic(channel, call, m, fused ? &tiles : nullptr);
 
@@ -135,33 +141,40 @@ void GpuPartialSums::run(GpuChannel& channel, Call const& call, Tiles const& til
                                                                            : Order::kRotated;
   // Staged, an owner's tile rows are finished band by band. Low shards go side by side.
   int const tile_m = tiles.tile.tile_m, together = staged() ? tile_rows_together(tile_m) : tiles.band;
-  l.order = arrange(order, t.bands.tiling, t.bands.shards, tile_m, tiles.tile.tiles_n(n_),
-                    staged() ? std::max(tiles.band_within(t.bands.height()), together) : tiles.band,
-                    way_ == Way::kBroadcast ? 0 : rank, together);
+  int const tiles_n = tiles.tile.tiles_n(n_);
+  int const band = staged() ? std::max(tiles.band_within(t.bands.height()), together) : tiles.band;
+  if (channel.rail() && order != Order::kNaive)
+    l.order =
+        arrange(turns_of_sums(t.bands.shards, nodes.size(), t.bands.height(), rank), false, m, tile_m, tiles_n, band);
+  else
+    l.order = arrange(order, t.bands.tiling, t.bands.shards, tile_m, tiles_n, band, way_ == Way::kBroadcast ? 0 : rank,
+                      together);
   l.gate = Open{rank, l.k()};
   Announcer announcer{t.bands, tiles.tile.announcements(n_), reinterpret_cast<Word*>(counts_.get()), t.words,
                       call.digest};
   switch (way_) {
-    case Way::kPush: l.route = Push{rank, t.slot_rows, announcer}; break;
+    case Way::kPush: l.route = Push{position, t.slot_rows, announcer}; break;
     case Way::kSum: l.route = Sum{rank, announcer}; break;
     case Way::kBroadcast: l.route = Broadcast{rank, ranks, m, announcer}; break;
     case Way::kRing:
     case Way::kStage:
-      l.c.base[rank] = staging_.get();
+      l.c.base[position] = staging_.get();
       for (int p = 0; t.departed && p < ranks; ++p)
-        if (p != rank || way_ == Way::kRing) announcer.words.base[p] = t.departed + p * t.each();
+        if (nodes.gateway(rank, p) != rank || way_ == Way::kRing) announcer.words.base[p] = t.departed + p * t.each();
       if (fused)
-        l.route = Stage{rank, announcer};
+        l.route = Stage{position, announcer};
       else
-        l.route = Keep{rank, m};
+        l.route = Keep{position, m};
       break;
   }
   if (t.departed) channel.copies().fork(stream);
+  if (channel.rail() && fused) channel.rail()->fork(stream);
   if (recording_) l.stamps = recording_->stamps(l);
   enqueue_gemm(l, stream);
   if (!fused) return scatter(channel, call, m, out, epilogue, stream);
   // Behind the kernel in every queue: with CUDA_DEVICE_MAX_CONNECTIONS=1 these waits block whatever comes after them.
   if (staged()) send_staged(channel, call, t, stream);
+  if (channel.rail()) exchange_sums(channel, call, t);
   add_up(channel, call, t, out, epilogue, stream);
 }
 
@@ -169,12 +182,17 @@ void GpuPartialSums::scatter(GpuChannel& channel, Call const& call, int64_t m, T
                              SumEpilogue const& epilogue, Stream stream) {
   Traffic const t = traffic(channel, call, m, nullptr);
   channel.copies().fork(stream);
+  if (channel.rail()) channel.rail()->fork(stream);
   send_staged(channel, call, t, stream);
+  if (channel.rail()) exchange_sums(channel, call, t);
   add_up(channel, call, t, out, epilogue, stream);
 }
 
 void GpuPartialSums::send_staged(GpuChannel& channel, Call const& call, Traffic const& t, Stream stream) const {
-  std::vector<Transfer> ours = way_ == Way::kRing ? relays(t, t.rank) : copies(t);
+  Nodes const& nodes = team_.nodes();
+  std::vector<Transfer> ours = way_ == Way::kRing ? relays(t, t.rank)
+                               : channel.rail()   ? copies_in_node(t, nodes)
+                                                  : copies(t);
   for (Transfer& copy : ours) copy.clear_after = false;  // all at once, below: each stream write costs some 5 us
   if (t.copying > 0)
     channel.copy_by_blocks(ours, channel.mirrored() ? others(t) : std::vector<Transfer>{}, t.copying, slot_dtype_,
@@ -183,12 +201,15 @@ void GpuPartialSums::send_staged(GpuChannel& channel, Call const& call, Traffic 
     send_in_lock_step(channel, t, ours, others(t));
   else
     channel.copies().enqueue(ours);
-  // Our own words are set by the kernel, if it is the one that stores them.
+  // Words of what meets here are set by the kernel, if it is the one that stores them.
   if (t.departed) return enqueue_words(t.departed, 0, t.ranks * t.each(), channel.copies().stream());
-  for (int b = 0; b < t.bands.count(t.rank); ++b) {
-    Transfer told;
-    told.set = t.words.at(t.rank) + t.bands.index(t.rank, b), told.goal = t.goal;
-    enqueue(told, stream);
+  for (int node = 0; node < nodes.count; ++node) {
+    int const position = nodes.position(t.rank), owner = nodes.rank(node, position);
+    for (int b = 0; b < t.bands.count(owner); ++b) {
+      Transfer told;
+      told.set = t.words.at(owner) + t.bands.index(position, b), told.goal = t.goal;
+      enqueue(told, stream);
+    }
   }
 }
 
@@ -255,15 +276,18 @@ void GpuPartialSums::add_up(GpuChannel& channel, Call const& call, Traffic const
     channel.replay(others(t));
   }
   if (channel.through_host()) channel.fetch(fetches(channel, call, t));
-  SlotSum sum{summed(*team_.gpu(), out, epilogue)};
-  sum.bands = t.bands, sum.owner = way_ == Way::kBroadcast ? 0 : t.rank, sum.sources = t.ranks;
-  sum.words = t.words.at(t.rank), sum.goal = t.goal, sum.watch = call.watch;
-  sum.slots = t.slots.at(t.rank), sum.slot_rows = t.slot_rows, sum.parts = way_ == Way::kSum ? 1 : t.ranks;
-  int64_t const first = t.bands.shards.begin(t.rank) * t.row_bytes;
-  if (staged()) sum.own = t.staging + first, sum.own_part = t.rank;
+  SlotSum sum = node_sum(t, t.rank, call.watch);
+  static_cast<SummedRows&>(sum) = summed(*team_.gpu(), out, epilogue);
+  for (int node = 0; node < team_.nodes().count; ++node)  // behind the node's partials, the other nodes' sums
+    if (int const peer = team_.nodes().rank(node, team_.nodes().position(t.rank)); peer != t.rank)
+      sum.whose[sum.sources++] = peer, ++sum.parts;
+  if (way_ == Way::kBroadcast) sum.owner = 0;
+  if (way_ == Way::kSum) sum.parts = 1;
   if (way_ == Way::kRing) {  // what came from the left, and ours
     sum.parts = std::min(t.ranks, 2), sum.own_part = sum.parts - 1, sum.sources = sum.parts - 1;
-    sum.slots = t.slots.at(t.rank) + first, sum.words = t.words.at(t.rank) + t.bands.index(t.rank, 0);
+    sum.whose[0] = (t.rank + t.ranks - 1) % t.ranks;
+    sum.slots = t.slots.at(t.rank) + t.bands.shards.begin(t.rank) * t.row_bytes,
+    sum.words = t.words.at(t.rank) + t.bands.index(t.rank, 0);
   }
   if (recording_) recording_->begin_part(SpanKind::kSum, stream);
   sum_slots(sum, sum_blocks(replayed_by_blocks ? 1 : t.beside), stream);
@@ -271,6 +295,7 @@ void GpuPartialSums::add_up(GpuChannel& channel, Call const& call, Traffic const
   if (way_ == Way::kSum)  // the next call adds to zeros again
     enqueue_zeros(t.slots.at(t.rank), t.bands.shards.size(t.rank) * t.row_bytes, stream);
   if (staged() || replayed_by_blocks) channel.copies().join(stream);
+  if (channel.rail()) channel.rail()->join(stream);
 }
 
 /// In a mirror: the partials of the others, read from their own slots, in the order of ours. Where tiles are stored at
@@ -335,7 +360,7 @@ std::vector<Transfer> GpuPartialSums::fetches(GpuChannel& channel, Call const& c
 
 SummedRows GpuPartialSums::summed(Gpu const& gpu, Tensor const& out, SumEpilogue const& epilogue) {
   SummedRows sum;
-  sum.alone = !gpu.shared();
+  sum.alone = !gpu.shared() && !gpu.spans_nodes();
   sum.out = packed(out), sum.bias = epilogue.bias, sum.residual = packed(epilogue.residual);
   sum.norm_weight = epilogue.norm_weight, sum.normed = packed(epilogue.normed);
   sum.norm_epsilon = static_cast<float>(epilogue.norm_epsilon);

@@ -15,7 +15,7 @@ class GpuPartialSums {
   /// `k`: over all ranks, 0: not known. `scratch`: so many bytes, or its own.
   GpuPartialSums(Team& team, int64_t max_m, int64_t n, int64_t k, DType dtype, Plan const& plan, Way way,
                  std::shared_ptr<std::byte> scratch = nullptr);
-  /// Partials staged here; and, through host memory, slots of fetched ones behind them.
+  /// Partials staged here; and behind them, through host memory, slots of fetched ones, or over nodes the sums that go.
   static int64_t scratch_bytes(Team& team, int64_t max_m, int64_t n, DType dtype, Plan const& plan, Way way);
 
   /// Multiplies x · weight, sends the tiles on their way, and adds up the rows that are summed here:
@@ -58,13 +58,16 @@ class GpuPartialSums {
   void send_staged(GpuChannel& channel, Call const& call, Traffic const& traffic, Stream stream) const;
   static void send_in_lock_step(GpuChannel& channel, Traffic const& traffic, std::span<Transfer const> ours,
                                 std::span<Transfer const> theirs);
+  /// Sums of other nodes' rows are made here and go along the rails; theirs of ours come.
+  void exchange_sums(GpuChannel& channel, Call const& call, Traffic const& traffic) const;
+  SlotSum node_sum(Traffic const& traffic, int owner, Watch const& watch) const;
   void add_up(GpuChannel& channel, Call const& call, Traffic const& traffic, Tensor const& out,
               SumEpilogue const& epilogue, Stream stream) const;
   std::vector<Transfer> others(Traffic const& traffic) const;
   /// Through host memory: what the others sent, from where it lies.
   static std::vector<Transfer> fetches(GpuChannel& channel, Call const& call, Traffic const& traffic);
   static std::vector<Transfer> relays(Traffic const& traffic, int rank);
-  int sum_blocks(int copying) const;
+  int sum_blocks(int beside) const;
   /// Blocks that carry the partials of a call of m rows.
   int copying(int64_t m) const;
   /// Rows of a call of m rows whose partials go together.
@@ -84,7 +87,7 @@ class GpuPartialSums {
   std::shared_ptr<std::byte> counts_;    // tiles stored of each band of each owner
   std::shared_ptr<std::byte> staging_;   // staged: our partials of all rows
   std::shared_ptr<std::byte> departed_;  // staged: words that the copies wait for
-  std::byte* slots_ = nullptr;           // through host memory: of fetched partials
+  std::byte* behind_staging_ = nullptr;  // slots of fetched partials, or sums that go to other nodes
   std::unique_ptr<GpuRecording> recording_;
 };
 

@@ -4,6 +4,7 @@
 #include "op/checks.h"
 #include "op/gather.h"
 #include "op/gpu/over_nccl.h"
+#include "op/gpu/over_nodes.h"
 #include "op/gpu/packets.h"
 #include "op/gpu/partial_sums.h"
 #include "op/operators.h"
@@ -24,8 +25,8 @@ class GpuReduceScatter : public SumOperator {
       : SumOperator(team, s),
         way(way),
         channel(team, fmt::format("{} m<={} n={} {}", name(op), s.max_m, s.n, name(s.dtype)),
-                PartialSums::words(s.max_m, team.size(), p, way) + more.words,
-                PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.size(), p, way) + more.bytes, p, std::move(shared),
+                PartialSums::words(s.max_m, team.nodes(), p, way) + more.words,
+                PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.nodes(), p, way) + more.bytes, p, std::move(shared),
                 extra(team, s, p, op, way, more)),
         partials(team, s.max_m, s.n, s.k, s.dtype, p, way, channel.buffers().scratch()),
         packets(team, use(s, op), p, channel.buffers()) {}
@@ -95,17 +96,18 @@ class GpuReduceScatter : public SumOperator {
 
 class GpuAllReduce final : public GpuReduceScatter {
  public:
-  // The summed rows, and a word an owner, lie behind the partials; through host memory the rows in scratch, and in the
-  // buffer a box for our own.
+  // The summed rows, and a word an owner, over nodes one for each piece that travels, lie behind the partials; through
+  // host memory the rows in scratch, and in the buffer a box for our own.
   GpuAllReduce(Team& team, GemmAllReduce::Shape const& s, Plan const& p, PartialSums::Way way,
                std::shared_ptr<Buffers> shared)
       : GpuReduceScatter(team, s, p, Op::kGemmAllReduce, way, std::move(shared), sums(team, s)),
-        result_words(PartialSums::words(s.max_m, team.size(), p, way)),
-        result_bytes(PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.size(), p, way)),
+        result_words(PartialSums::words(s.max_m, team.nodes(), p, way)),
+        result_bytes(PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.nodes(), p, way)),
         result_scratch(GpuPartialSums::scratch_bytes(team, s.max_m, s.n, s.dtype, p, way)) {}
 
   static More sums(Team& team, GemmAllReduce::Shape const& s) {
     int64_t const row = s.n * size_of(result_of(s.dtype)), all = s.max_m * row;
+    if (team.gpu()->spans_nodes()) return {team.size() * kRailPieces, all, 0};
     if (!team.gpu()->through_host()) return {team.size(), all, 0};
     return {team.size(), Shards{s.max_m, team.size(), 1}.largest() * row, all};
   }
@@ -127,7 +129,7 @@ class GpuAllReduce final : public GpuReduceScatter {
   void two_shot(Call const& call, Tiles const& tiles, int64_t m, Tensor const& x, Tensor const& weight,
                 WeightLayout layout, Tensor const& out, SumEpilogue const& epilogue, Stream stream) {
     int const rank = team.rank(), ranks = team.size();
-    Gather gather{rank, arrival_words(m, shape.n, ranks, 8, {}), {}, call.digest};
+    Gather gather{rank, arrival_words(m, shape.n, ranks, 8, with_pieces({}, m, team.nodes())), {}, call.digest};
     DType const result = result_of(shape.dtype);
     gather.element_bytes = size_of(result);
     gather.row_bytes = gather.own_stride = shape.n * gather.element_bytes;
@@ -155,13 +157,17 @@ class GpuAllReduce final : public GpuReduceScatter {
     if (m > 0 && shape.n > 0) {
       results.arrival = {rank, gather.layout, gather.words.at(rank), call.digest, call.watch};
       channel.copies().fork(stream);
-      if (channel.through_host())
+      if (channel.rail()) channel.rail()->fork(stream);
+      if (channel.rail())
+        gather_over_nodes(channel, gather, call.watch, 0, result);
+      else if (channel.through_host())
         channel.copies().enqueue(to_box(gather)), channel.fetch(from_boxes(gather));
       else
         channel.copies().enqueue(copies(gather));
       enqueue_wait(channel.words_of(call), results, stream);
       partials.finish_rows(call, all, out, here, stream);
       channel.copies().join(stream);
+      if (channel.rail()) channel.rail()->join(stream);
     }
     channel.finish(call, results, stream);
   }
@@ -171,10 +177,10 @@ class GpuAllReduce final : public GpuReduceScatter {
 
 MemoryNeed memory_of(Team& team, GemmReduceScatter::Shape const& s, Plan const& p, Op op, PartialSums::Way way,
                      More const& more) {
-  int64_t const words = PartialSums::words(s.max_m, team.size(), p, way);
+  int64_t const words = PartialSums::words(s.max_m, team.nodes(), p, way);
   int64_t const own = (way == PartialSums::Way::kStage ? 1 + team.size() : 1) * words * int64_t{sizeof(Word)};
   return memory_need(
-      words + more.words, PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.size(), p, way) + more.bytes, p,
+      words + more.words, PartialSums::data_bytes(s.max_m, s.n, s.dtype, team.nodes(), p, way) + more.bytes, p,
       GpuReduceScatter::extra(team, s, p, op, way, more), own + GpuChannel::own_bytes(team, words + more.words));
 }
 

@@ -32,7 +32,9 @@ int blocks_to_copy(Plan const& plan, Carried what, int64_t piece_bytes, bool aro
   return blocks_to_copy(plan, what, piece_bytes, around);
 }
 
-int blocks_beside(int copying, Gpu const& gpu) { return gpu.through_host() ? 1 : copying; }
+int blocks_beside(int copying, Gpu const& gpu) {
+  return (gpu.through_host() ? 1 : copying) + (gpu.spans_nodes() ? kRailBlocks : 0);
+}
 
 int gemm_processors(Plan const& plan, Gpu const& gpu, int copying) {
   int const free = std::max(plan.spare, copying * (gpu.mirrored() ? 2 : 1));  // in a mirror those of the others too

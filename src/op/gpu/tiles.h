@@ -33,7 +33,7 @@ Tiles choose_tiles(Plan const& plan, TiledRows m, int64_t n, int64_t k, WeightLa
 /// has the copy engine relay around a ring.
 int blocks_to_copy(Plan const& plan, Carried what, int64_t piece_bytes, bool around, Gpu const& gpu);
 
-/// Blocks that run beside a GEMM which waits for them: those that copy, or through host memory the waits of the copies.
+/// Blocks that run beside a GEMM: those that copy, or through host memory the waits of the copies; and those of rails.
 int blocks_beside(int copying, Gpu const& gpu);
 
 /// The most processors of a GEMM beside `copying` blocks that copy, 0: all. A shared GPU, and one

@@ -135,9 +135,11 @@ void CopyStream::join(Stream caller) {
 }
 
 void CopyStream::enqueue(std::span<Transfer const> transfers, bool more) {
-  for (Transfer const& t : transfers) {
+  for (size_t i = 0; i < transfers.size(); ++i) {
+    Transfer const& t = transfers[i];
+    bool const waited = i > 0 && t.after == transfers[i - 1].after && !t.clear_after;  // to be copied to several
     TimedCopy* const timed = timed_ && has_rows(t) ? &timed_->emplace_back(TimedCopy{t, {}, {}}) : nullptr;
-    wait(t, timed);
+    if (!waited) wait(t, timed);
     copy(t, timed);
   }
   if (!more) tell();

@@ -63,8 +63,8 @@ class CopyStream {
   /// What is enqueued on `caller` from now on comes after what was enqueued here so far.
   void join(Stream caller);
   /// From here on transfers wait by kernels, bounded as `watch` says: for words that other ranks set. A GEMM that waits
-  /// for the copies leaves those kernels a multiprocessor.
-  void wait_by_kernels(Watch const& watch) { watch_ = watch; }
+  /// for the copies leaves those kernels a multiprocessor. None: by the stream itself.
+  void wait_by_kernels(std::optional<Watch> const& watch) { watch_ = watch; }
   /// A transfer without rows, which only sets a word, sets it behind the copy before it. `more`: another follows at
   /// once, and the words of the last copy are set behind it.
   void enqueue(std::span<Transfer const> transfers, bool more = false);

@@ -188,7 +188,7 @@ class CudaGpu final : public Gpu {
   }
   std::vector<LinkProof> prove_links(Bootstrap& bootstrap, double limit_seconds) override {
     if (parts_ > 1 || mirrored()) return {};
-    auto links = flux::prove_links(bootstrap, *this, device_, limit_seconds);
+    auto links = flux::prove_links(bootstrap, Nodes(bootstrap.size()), *this, device_, limit_seconds);
     if (auto broken = broken_link(links); !broken.empty())
       throw Error(ErrorKind::kDevice, broken +
                                           "; see `flux doctor`, and use ranks that are processes: they go through "

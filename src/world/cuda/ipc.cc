@@ -25,15 +25,15 @@ class Exported {
     static auto* const one = new Exported;  // never destroyed: at the end of the process CUDA is gone first
     return *one;
   }
-  void keep(void* block, std::shared_ptr<SymmetricMemory> closed, int rank, int ranks) {
+  void keep(void* block, std::shared_ptr<SymmetricMemory> closed, int rank, Nodes const& nodes) {
     std::lock_guard lock(mutex_);
-    kept_.push_back({block, std::move(closed), rank, ranks});
+    kept_.push_back({block, std::move(closed), rank, nodes});
   }
   void free_closed() {
     std::lock_guard lock(mutex_);
     std::erase_if(kept_, [](Kept const& k) {
       auto const* const words = reinterpret_cast<Word const*>(k.closed->at(k.rank));
-      for (int p = 0; p < k.ranks; ++p)
+      for (int p : k.nodes.neighbours(k.rank))
         if (p != k.rank && load_acquire(words + p) == 0) return false;
       cudaFree(k.block);
       return true;
@@ -44,7 +44,8 @@ class Exported {
   struct Kept {
     void* block;
     std::shared_ptr<SymmetricMemory> closed;
-    int rank, ranks;
+    int rank;
+    Nodes nodes;
   };
   std::mutex mutex_;
   std::vector<Kept> kept_;
@@ -52,11 +53,10 @@ class Exported {
 
 class IpcMemory final : public SymmetricMemory {
  public:
-  IpcMemory(Bootstrap& bootstrap, int device, int64_t bytes, double limit)
-      : device_(device), rank_(bootstrap.rank()), ranks_(bootstrap.size()) {
+  IpcMemory(Bootstrap& bootstrap, Nodes const& nodes, int device, int64_t bytes, double limit)
+      : device_(device), rank_(bootstrap.rank()), nodes_(nodes) {
     Exported::all().free_closed();
-    closed_ = SymmetricMemory::allocate(MemoryKind::kSharedMemory, bootstrap, Nodes(bootstrap.size()),
-                                        kMaxRanks * sizeof(Word), limit);
+    closed_ = SymmetricMemory::allocate(MemoryKind::kSharedMemory, bootstrap, nodes, kMaxRanks * sizeof(Word), limit);
     try {
       open(bootstrap, (std::max<int64_t>(bytes, 1) + kPage - 1) / kPage * kPage, limit);
     } catch (...) {
@@ -87,7 +87,7 @@ class IpcMemory final : public SymmetricMemory {
     });
     auto const handles = bootstrap.all_gather({reinterpret_cast<char const*>(&handle), sizeof handle}, limit);
     together(bootstrap, limit, [&] {
-      for (int r = 0; r < ranks_; ++r) {
+      for (int r : nodes_.neighbours(rank_)) {
         if (r == rank_) continue;
         void* block = nullptr;
         std::memcpy(&handle, handles[r].data(), sizeof handle);
@@ -104,23 +104,25 @@ class IpcMemory final : public SymmetricMemory {
     if (gave_up_on_gpu()) return;
     cudaSetDevice(device_);
     cudaDeviceSynchronize();  // what is enqueued may still use the blocks; it ends, at the latest at its limit
-    for (int r = 0; r < ranks_; ++r) {
+    for (int r : nodes_.neighbours(rank_)) {
       if (r == rank_) continue;
       if (blocks_.base[r]) cudaIpcCloseMemHandle(blocks_.base[r]);
       store_release(reinterpret_cast<Word*>(closed_->at(r)) + rank_, 1);
     }
-    if (blocks_.base[rank_]) Exported::all().keep(blocks_.base[rank_], closed_, rank_, ranks_);
+    if (blocks_.base[rank_]) Exported::all().keep(blocks_.base[rank_], closed_, rank_, nodes_);
     Exported::all().free_closed();
   }
 
-  int device_, rank_, ranks_;
+  int device_, rank_;
+  Nodes nodes_;
   std::shared_ptr<SymmetricMemory> closed_;  // at each rank a word a peer: it has closed that rank's block
 };
 
 }  // namespace
 
-std::shared_ptr<SymmetricMemory> share_by_ipc(Bootstrap& bootstrap, int device, int64_t bytes, double limit_seconds) {
-  return std::make_shared<IpcMemory>(bootstrap, device, bytes, limit_seconds);
+std::shared_ptr<SymmetricMemory> share_by_ipc(Bootstrap& bootstrap, Nodes const& nodes, int device, int64_t bytes,
+                                              double limit_seconds) {
+  return std::make_shared<IpcMemory>(bootstrap, nodes, device, bytes, limit_seconds);
 }
 
 std::string cannot_share_by_ipc(int device) {

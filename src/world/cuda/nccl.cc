@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <climits>
 #include <cstring>
 #include <future>
+#include <numeric>
 #include <thread>
 
 #include "kernel/check.h"
@@ -20,6 +22,18 @@ struct UniqueId {  // ncclUniqueId
   char bytes[128];
 };
 constexpr int kBytes = 0, kSum = 0;  // ncclInt8, ncclSum
+constexpr int kInProgress = 7;
+constexpr int kFirstWordMs = 1000, kWordComesMs = 3000;  // how long others may take to say why NCCL fails
+
+// ncclConfig_t as of 2.17, the first whose communicators can be kept to a number of blocks. Later versions read no
+// further than `size` says.
+struct Config {
+  static constexpr int kVersion = 21700, kLeft = INT_MIN;  // left: to NCCL
+  size_t size = sizeof(Config);
+  unsigned magic = 0xcafebeef, version = kVersion;
+  int blocking = kLeft, cluster = kLeft, least_blocks = kLeft, most_blocks = kLeft;
+  char const* network = nullptr;
+};
 
 int number_type(DType dtype) {
   switch (dtype) {
@@ -38,6 +52,8 @@ struct Library {
   std::string missing;
   int (*get_unique_id)(UniqueId*) = nullptr;
   int (*init_rank)(void**, int, UniqueId, int) = nullptr;
+  int (*init_rank_config)(void**, int, UniqueId, int, Config*) = nullptr;  // since 2.14
+  int (*async_error)(void*, int*) = nullptr;
   int (*abort)(void*) = nullptr;
   int (*destroy)(void*) = nullptr;
   int (*group_start)() = nullptr;
@@ -71,6 +87,8 @@ struct Library {
     find("ncclSend", send), find("ncclRecv", receive), find("ncclGetErrorString", error_string);
     find("ncclAllGather", all_gather), find("ncclBroadcast", broadcast), find("ncclReduceScatter", reduce_scatter);
     find("ncclReduce", reduce), find("ncclAllReduce", all_reduce), find("ncclGetVersion", get_version);
+    find("ncclCommGetAsyncError", async_error);
+    init_rank_config = reinterpret_cast<decltype(init_rank_config)>(dlsym(handle, "ncclCommInitRankConfig"));
   }
 };
 
@@ -88,22 +106,79 @@ void check_nccl(int status, char const* what) {
 
 std::string no_nccl() { return nccl().missing; }
 
-std::string nccl_version() {
+namespace {
+
+int version_number() {
   int version = 0;  // 22809 is 2.28.9
-  if (!no_nccl().empty() || nccl().get_version(&version) != 0) return {};
-  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+  return no_nccl().empty() && nccl().get_version(&version) == 0 ? version : 0;
 }
 
+}  // namespace
+
+std::string nccl_version() {
+  int const version = version_number();
+  return version == 0 ? "" : fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
+std::string no_nccl_for_rails() {
+  if (!no_nccl().empty()) return no_nccl();
+  if (version_number() >= Config::kVersion && nccl().init_rank_config) return {};
+  return fmt::format(
+      "NCCL {} is here, whose kernels cannot be kept to a few multiprocessors; install NCCL 2.17 or later",
+      nccl_version());
+}
+
+Nccl::Nccl(std::vector<int> ranks, int rank, int device)
+    : ranks_(std::move(ranks)), rank_(index_of(rank)), device_(device) {}
+
 std::shared_ptr<Nccl> Nccl::open(Bootstrap& bootstrap, int device, double limit_seconds) {
-  std::shared_ptr<Nccl> mine(new Nccl);
-  mine->device_ = device, mine->rank_ = bootstrap.rank();
+  std::vector<int> all(bootstrap.size());
+  std::iota(all.begin(), all.end(), 0);
+  return open(bootstrap, std::shared_ptr<Nccl>(new Nccl(all, bootstrap.rank(), device)), 0, limit_seconds);
+}
+
+std::shared_ptr<Nccl> Nccl::open_rail(Bootstrap& bootstrap, std::vector<int> ranks, int device, int blocks,
+                                      double limit_seconds) {
+  auto made = std::shared_ptr<Nccl>(new Nccl(std::move(ranks), bootstrap.rank(), device));
+  return open(bootstrap, std::move(made), blocks, limit_seconds);
+}
+
+namespace {
+
+// NCCL connects two ranks when they first exchange something, allocates then, and loads its kernels: not beside a GEMM
+// that waits.
+int meet_all(void* communicator, int rank, int ranks) {
+  std::byte* memory = nullptr;
+  cudaStream_t stream = nullptr;
+  int status = 0;
+  if (cudaMalloc(&memory, 2 * static_cast<size_t>(ranks)) != cudaSuccess) return 1;
+  if (cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess) {
+    for (int i = 1; i < ranks && status == 0; ++i) {
+      int const to = (rank + i) % ranks, from = (rank - i + ranks) % ranks;
+      nccl().group_start();
+      status = nccl().send(memory + to, 1, kBytes, to, communicator, stream);
+      if (status == 0) status = nccl().receive(memory + ranks + from, 1, kBytes, from, communicator, stream);
+      int const ended = nccl().group_end();
+      if (status == 0) status = ended;
+    }
+    if (status == 0 && cudaStreamSynchronize(stream) != cudaSuccess) status = 1;
+    cudaStreamDestroy(stream);
+  }
+  cudaFree(memory);
+  return status;
+}
+
+}  // namespace
+
+std::shared_ptr<Nccl> Nccl::open(Bootstrap& bootstrap, std::shared_ptr<Nccl> mine, int blocks, double limit_seconds) {
   UniqueId id{};
   together(bootstrap, limit_seconds, [&] {
-    if (!no_nccl().empty()) throw Error(ErrorKind::kUnsupported, no_nccl());
-    if (bootstrap.rank() == 0) check_nccl(nccl().get_unique_id(&id), "a number for the ranks to meet");
+    std::string const missing = blocks > 0 ? no_nccl_for_rails() : no_nccl();
+    if (!missing.empty()) throw Error(ErrorKind::kUnsupported, missing);
+    if (mine->rank_ == 0) check_nccl(nccl().get_unique_id(&id), "a number for the ranks to meet");
   });
   auto const ids = bootstrap.all_gather({id.bytes, sizeof id.bytes}, limit_seconds);
-  std::memcpy(id.bytes, ids[0].data(), sizeof id.bytes);
+  std::memcpy(id.bytes, ids[mine->ranks_[0]].data(), sizeof id.bytes);
   together(bootstrap, limit_seconds, [&] {
     // NCCL waits for all ranks without an end, so another thread does; past the limit it is left to itself.
     struct Result {
@@ -112,10 +187,16 @@ std::shared_ptr<Nccl> Nccl::open(Bootstrap& bootstrap, int device, double limit_
     };
     auto result = std::make_shared<std::promise<Result>>();
     auto made = result->get_future();
-    std::thread([=, rank = bootstrap.rank(), ranks = bootstrap.size()] {
+    std::thread([=, rank = mine->rank_, ranks = static_cast<int>(mine->ranks_.size()), device = mine->device_] {
       Result r;
+      Config config;
+      config.most_blocks = blocks;
       cudaSetDevice(device);
-      r.status = nccl().init_rank(&r.communicator, ranks, id, rank);
+      if (blocks > 0)
+        r.status = nccl().init_rank_config(&r.communicator, ranks, id, rank, &config);
+      else
+        r.status = nccl().init_rank(&r.communicator, ranks, id, rank);
+      if (r.status == 0 && blocks > 0) r.status = meet_all(r.communicator, rank, ranks);
       result->set_value(r);
     }).detach();
     if (made.wait_for(std::chrono::duration<double>(limit_seconds)) != std::future_status::ready)
@@ -123,7 +204,7 @@ std::shared_ptr<Nccl> Nccl::open(Bootstrap& bootstrap, int device, double limit_
     Result const r = made.get();
     check_nccl(r.status, "bringing the ranks together");
     mine->communicator_ = r.communicator;
-    check_cuda(cudaSetDevice(device), "choosing a GPU");
+    check_cuda(cudaSetDevice(mine->device_), "choosing a GPU");
     check_cuda(cudaEventCreateWithFlags(&mine->last_, cudaEventDisableTiming), "an event");
   });
   return mine;
@@ -147,6 +228,11 @@ void Nccl::enqueue(char const* what, Stream stream, Act&& act) {
   check_nccl(nccl().group_start(), what);
   int const status = act(), ended = nccl().group_end();
   if (ended_) return;  // given up meanwhile: the world says why
+  if (status != 0 || ended != 0) {
+    // A peer that is gone: the watcher hears of it, and the world ends by that.
+    for (int i = 0; i < kWordComesMs && !ended_; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (ended_) return;
+  }
   check_nccl(status != 0 ? status : ended, what);
   cudaStreamCaptureStatus captured;
   check_cuda(cudaStreamIsCapturing(stream, &captured), "whether a stream is captured");
@@ -161,10 +247,10 @@ void Nccl::exchange(std::span<Piece const> sends, std::span<Piece const> receive
     int status = 0;
     for (Piece const& p : sends)
       if (p.bytes > 0 && status == 0)
-        status = nccl().send(p.data, static_cast<size_t>(p.bytes), kBytes, p.peer, communicator_, stream);
+        status = nccl().send(p.data, static_cast<size_t>(p.bytes), kBytes, index_of(p.peer), communicator_, stream);
     for (Piece const& p : receives)
       if (p.bytes > 0 && status == 0)
-        status = nccl().receive(p.data, static_cast<size_t>(p.bytes), kBytes, p.peer, communicator_, stream);
+        status = nccl().receive(p.data, static_cast<size_t>(p.bytes), kBytes, index_of(p.peer), communicator_, stream);
     return status;
   });
 }
@@ -209,7 +295,7 @@ void Nccl::all_reduce(std::byte const* from, std::byte* to, int64_t count, DType
 }
 
 // Calls come one after the other, so what is asked for is the last one's end, counted from when it was enqueued.
-double Nccl::stalled_seconds() {
+double Nccl::stalled_seconds() const {
   int64_t const since = since_ns_;
   if (since == 0 || ended_) return 0;
   if (!enqueueing_) {
@@ -220,6 +306,21 @@ double Nccl::stalled_seconds() {
     if (state != cudaErrorNotReady) return 0;
   }
   return static_cast<double>(now_ns() - since) / 1e9;
+}
+
+// A connection that broke is reported at once, and so is a peer that is gone, which others know more about: theirs is
+// the word for a second. Waits of this rank's own, behind which an exchange may stand, say more too when they give up.
+std::string Nccl::trouble(double limit_seconds) {
+  if (!communicator_ || ended_) return {};
+  if (stalled_seconds() > limit_seconds * 1.25)
+    return fmt::format("waited more than {} s for an exchange through NCCL: a rank has not come to the call",
+                       limit_seconds);
+  int status = 0;
+  if (nccl().async_error(communicator_, &status) != 0 || status == 0 || status == kInProgress) return {};
+  if (failed_ns_ == 0) failed_ns_ = now_ns();
+  return now_ns() - failed_ns_ > kFirstWordMs * int64_t{1'000'000}
+             ? fmt::format("heard from NCCL: '{}' (NCCL_DEBUG=WARN says more)", nccl().error_string(status))
+             : std::string();
 }
 
 void Nccl::end() {

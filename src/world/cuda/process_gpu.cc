@@ -4,8 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdio>
+#include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -37,9 +38,10 @@ class OwnMemory final : public SymmetricMemory {
 class ProcessGpu final : public Gpu {
  public:
   /// `tenants`: ranks on this GPU. `cannot_share`: why `sharing` is none.
-  ProcessGpu(std::shared_ptr<Gpu> card, int device, Chip const& chip, Sharing sharing, Peers peers, int tenants,
-             std::string cannot_share)
+  ProcessGpu(std::shared_ptr<Gpu> card, Nodes const& nodes, int device, Chip const& chip, Sharing sharing, Peers peers,
+             int tenants, std::string cannot_share)
       : card_(std::move(card)),
+        nodes_(nodes),
         device_(device),
         chip_(chip),
         sharing_(sharing),
@@ -55,14 +57,16 @@ class ProcessGpu final : public Gpu {
   bool mirrored() const override { return false; }
   bool across_pcie() const override { return across_pcie_; }
   bool through_host() const override { return sharing_ == Sharing::kHost; }
+  bool spans_nodes() const override { return nodes_.count > 1 && !carries_; }
 
   std::shared_ptr<SymmetricMemory> allocate(Bootstrap& bootstrap, int64_t bytes, Use use,
                                             double limit_seconds) override {
-    if (use == Use::kControl) return share_registered(bootstrap, device_, bytes, ViewedBy::kHost, limit_seconds);
+    if (use == Use::kControl)
+      return share_registered(bootstrap, nodes_, device_, bytes, ViewedBy::kHost, limit_seconds);
     if (carries_ || sharing_ == Sharing::kNone || (through_host() && use == Use::kAbort))
       return std::make_shared<OwnMemory>(bootstrap.rank(), card_->allocate(bytes));
-    if (through_host()) return share_registered(bootstrap, device_, bytes, ViewedBy::kGpu, limit_seconds);
-    return (sharing_ == Sharing::kVmm ? share_by_vmm : share_by_ipc)(bootstrap, device_, bytes, limit_seconds);
+    if (through_host()) return share_registered(bootstrap, nodes_, device_, bytes, ViewedBy::kGpu, limit_seconds);
+    return (sharing_ == Sharing::kVmm ? share_by_vmm : share_by_ipc)(bootstrap, nodes_, device_, bytes, limit_seconds);
   }
   std::shared_ptr<std::byte> allocate(int64_t bytes) override { return card_->allocate(bytes); }
   void copy(void* to, void const* from, int64_t bytes) const override { card_->copy(to, from, bytes); }
@@ -77,9 +81,15 @@ class ProcessGpu final : public Gpu {
     std::string broken = shared ? why_not(bootstrap, links, limit_seconds) : cannot_share_;
     if (broken.empty()) {
       across_pcie_ = cross_pcie(links);
+      if (nodes_.count > 1) require_rails(bootstrap, limit_seconds);
       return links;
     }
-    if (peers_ == Peers::kNccl) return fall_back_on_nccl(bootstrap, broken, shared, limit_seconds), links;
+    if (nodes_.count > 1 && peers_ == Peers::kHost)
+      throw Error(ErrorKind::kUnsupported,
+                  fmt::format("{}=host is for one node, and the ranks are on {}; auto serves over several",
+                              kPeersVariable, nodes_.count));
+    if (peers_ == Peers::kNccl || nodes_.count > 1)
+      return fall_back_on_nccl(bootstrap, broken, shared, limit_seconds), links;
     Sharing const before = std::exchange(sharing_, Sharing::kHost);
     std::vector<LinkProof> by_host;
     std::string const no_way = why_not(bootstrap, by_host, limit_seconds);
@@ -95,17 +105,30 @@ class ProcessGpu final : public Gpu {
     fall_back_on_nccl(bootstrap, broken, shared, limit_seconds);
     return links;
   }
-  Nccl* nccl() const override { return carries_ ? nccl_.get() : nullptr; }
+  Nccl* nccl() const override { return carries_ ? nccl_ : nullptr; }
   Nccl& nccl_beside(Bootstrap& bootstrap, double limit_seconds) override {
     if (!nccl_) open_nccl(bootstrap, limit_seconds);
     return *nccl_;
   }
-  double stalled_seconds() override {
-    Nccl* const nccl = watched_;
-    return nccl ? nccl->stalled_seconds() : 0;
+  Nccl& rail(Bootstrap& bootstrap, int lane, int blocks, double limit_seconds) override {
+    Nccl*& rail = rails_[lane];
+    if (!rail) {
+      std::vector<int> ranks;
+      for (int node = 0; node < nodes_.count; ++node)
+        ranks.push_back(nodes_.rank(node, nodes_.position(bootstrap.rank())));
+      rail = watched(Nccl::open_rail(bootstrap, std::move(ranks), device_, blocks, limit_seconds));
+    }
+    return *rail;
+  }
+  std::string trouble(double limit_seconds) override {
+    std::lock_guard lock(mutex_);
+    for (auto const& nccl : opened_)
+      if (auto said = nccl->trouble(limit_seconds); !said.empty()) return said;
+    return {};
   }
   void end() override {
-    if (Nccl* const nccl = watched_) nccl->end();
+    std::lock_guard lock(mutex_);
+    for (auto const& nccl : opened_) nccl->end();
   }
 
  private:
@@ -114,14 +137,23 @@ class ProcessGpu final : public Gpu {
     together(bootstrap, limit_seconds, [&] {
       if (tenants_ > 1) throw Error(ErrorKind::kUnsupported, "NCCL takes one rank a GPU and several share one here");
     });
-    nccl_ = Nccl::open(bootstrap, device_, limit_seconds);
-    watched_ = nccl_.get();
+    nccl_ = watched(Nccl::open(bootstrap, device_, limit_seconds));
+  }
+  Nccl* watched(std::shared_ptr<Nccl> opened) {
+    std::lock_guard lock(mutex_);
+    return opened_.emplace_back(std::move(opened)).get();
+  }
+  static void require_rails(Bootstrap& bootstrap, double limit_seconds) {
+    together(bootstrap, limit_seconds, [] {
+      if (auto const missing = no_nccl_for_rails(); !missing.empty())
+        throw Error(ErrorKind::kUnsupported, "between nodes NCCL carries what GPUs send, and " + missing);
+    });
   }
   /// Why memory shared as `sharing_` says does not serve, the same on every rank; empty: it does.
   std::string why_not(Bootstrap& bootstrap, std::vector<LinkProof>& links, double limit_seconds) {
     try {
       require_quiet(bootstrap, limit_seconds);
-      links = flux::prove_links(bootstrap, *this, device_, limit_seconds);
+      links = flux::prove_links(bootstrap, nodes_, *this, device_, limit_seconds);
       return broken_link(links);
     } catch (Error const& error) {  // also where the driver gives no access to another GPU's memory
       if (error.kind() == ErrorKind::kTimeout) throw;
@@ -154,6 +186,7 @@ class ProcessGpu final : public Gpu {
   }
 
   std::shared_ptr<Gpu> card_;
+  Nodes nodes_;
   int device_;
   Chip chip_;
   Sharing sharing_;
@@ -161,9 +194,11 @@ class ProcessGpu final : public Gpu {
   int tenants_;
   std::string cannot_share_;
   bool across_pcie_ = false;
-  bool carries_ = false;  // NCCL what operators send
-  std::shared_ptr<Nccl> nccl_;
-  std::atomic<Nccl*> watched_{nullptr};  // the same, for the world's watcher, once it is open
+  bool carries_ = false;        // NCCL what operators send
+  Nccl* nccl_ = nullptr;        // of all ranks, if it is open
+  std::map<int, Nccl*> rails_;  // of each lane
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<Nccl>> opened_;  // all of them, for the world's watcher
 };
 
 int visible_gpus() {
@@ -174,7 +209,7 @@ int visible_gpus() {
 
 }  // namespace
 
-std::shared_ptr<Gpu> open_process_gpu(Bootstrap& bootstrap, int device, double limit_seconds,
+std::shared_ptr<Gpu> open_process_gpu(Bootstrap& bootstrap, Nodes const& nodes, int device, double limit_seconds,
                                       std::optional<Sharing> wanted) {
   std::shared_ptr<Gpu> card;
   nlohmann::json mine;
@@ -184,7 +219,9 @@ std::shared_ptr<Gpu> open_process_gpu(Bootstrap& bootstrap, int device, double l
   };
   together(bootstrap, limit_seconds, [&] {
     int const count = visible_gpus();
-    if (device == kGpuByRank && count > 0) device = ring_order(numa_nodes())[bootstrap.rank() % count];
+    // A machine that plays several nodes may have a GPU for each rank.
+    int const number = bootstrap.size() <= count ? bootstrap.rank() : nodes.position(bootstrap.rank());
+    if (device == kGpuByRank && count > 0) device = ring_order(numa_nodes())[number % count];
     if (device < 0 || device >= count)
       throw Error(ErrorKind::kUnsupported,
                   device == kGpuByRank
@@ -225,11 +262,11 @@ std::shared_ptr<Gpu> open_process_gpu(Bootstrap& bootstrap, int device, double l
   // Copies within one GPU may be kernels, and a GEMM that waits for them must leave them room.
   constexpr int kSpare = 12;
   if (static_cast<int>(different.size()) < bootstrap.size()) chip.processors = std::max(chip.processors - kSpare, 2);
-  return std::make_shared<ProcessGpu>(std::move(card), device, chip, sharing, peers, tenants, cannot_share);
+  return std::make_shared<ProcessGpu>(std::move(card), nodes, device, chip, sharing, peers, tenants, cannot_share);
 }
 
-std::shared_ptr<Gpu> open_process_gpu(Bootstrap& bootstrap, int device, double limit_seconds) {
-  return open_process_gpu(bootstrap, device, limit_seconds, std::nullopt);
+std::shared_ptr<Gpu> open_process_gpu(Bootstrap& bootstrap, Nodes const& nodes, int device, double limit_seconds) {
+  return open_process_gpu(bootstrap, nodes, device, limit_seconds, std::nullopt);
 }
 
 }  // namespace flux

@@ -14,7 +14,7 @@ enum class Sharing {
 };
 
 /// As in gpu.h, by the way `wanted` alone.
-std::shared_ptr<Gpu> open_process_gpu(Bootstrap& bootstrap, int device, double limit_seconds,
+std::shared_ptr<Gpu> open_process_gpu(Bootstrap& bootstrap, Nodes const& nodes, int device, double limit_seconds,
                                       std::optional<Sharing> wanted);
 
 }  // namespace flux

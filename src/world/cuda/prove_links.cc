@@ -18,9 +18,10 @@ Word seed_of(int from, int to) { return 0x5eed0000u + static_cast<Word>(from * k
 
 }  // namespace
 
-std::vector<LinkProof> prove_links(Bootstrap& bootstrap, Gpu& gpu, int device, double limit_seconds) {
+std::vector<LinkProof> prove_links(Bootstrap& bootstrap, Nodes const& nodes, Gpu& gpu, int device,
+                                   double limit_seconds) {
   int const rank = bootstrap.rank(), ranks = bootstrap.size();
-  if (ranks == 1) return {};
+  if (nodes.size() == 1) return {};
   auto const memory = gpu.allocate(bootstrap, ranks * int64_t{sizeof(ProofPart)}, Use::kData, limit_seconds);
   auto part = [&](int owner, int writer) { return reinterpret_cast<ProofPart*>(memory->at(owner)) + writer; };
 
@@ -35,15 +36,16 @@ std::vector<LinkProof> prove_links(Bootstrap& bootstrap, Gpu& gpu, int device, d
   // An attempt that does not end is the last.
   constexpr char const* kNotTried = "not tried: an earlier attempt did not end";
   auto attempt = [&](auto&& act) -> std::string { return gave_up_on_gpu() ? kNotTried : act(); };
-  for (int i = 1; i < ranks; ++i) {
-    int const p = (rank + i) % ranks;
+  auto const neighbours = nodes.neighbours(rank);
+  for (int i = 1; i < nodes.size(); ++i) {
+    int const p = nodes.rank(nodes.node(rank), (nodes.position(rank) + i) % nodes.size());
     written[p] = attempt([&] { return prover->write(part(p, rank), seed_of(rank, p)); });
   }
   bootstrap.all_gather({}, limit_seconds);  // all have written
-  for (int p = 0; p < ranks; ++p)
+  for (int p : neighbours)
     if (p != rank) read[p] = attempt([&] { return prover->read(part(rank, p), seed_of(p, rank)); });
   together(bootstrap, limit_seconds, [&] {
-    for (int p = 0; p < ranks; ++p)
+    for (int p : neighbours)
       if (p != rank) way[p] = gpu.through_host() ? "host memory" : way_to(device, uuids[p]);
   });
   nlohmann::json const mine = {{"device", device}, {"written", written}, {"read", read}, {"way", way}};
@@ -52,7 +54,7 @@ std::vector<LinkProof> prove_links(Bootstrap& bootstrap, Gpu& gpu, int device, d
 
   std::vector<LinkProof> links;
   for (int from = 0; from < ranks; ++from)
-    for (int to = 0; to < ranks; ++to) {
+    for (int to : nodes.neighbours(from)) {
       if (from == to) continue;
       LinkProof link{from, to, all[from]["way"][to], true, all[from]["written"][to]};
       std::string const there = all[to]["read"][from];

@@ -5,9 +5,10 @@
 
 namespace flux {
 
-/// Collective: every rank, on GPU `device` here, writes into every other's memory, and both look at what arrived. The
-/// list is the same on every rank.
-std::vector<LinkProof> prove_links(Bootstrap& bootstrap, Gpu& gpu, int device, double limit_seconds);
+/// Collective: every rank, on GPU `device` here, writes into the memory of every other of its node, and both look at
+/// what arrived. The list, of all nodes, is the same on every rank.
+std::vector<LinkProof> prove_links(Bootstrap& bootstrap, Nodes const& nodes, Gpu& gpu, int device,
+                                   double limit_seconds);
 
 /// What does not work of them, or nothing.
 std::string broken_link(std::vector<LinkProof> const& links);

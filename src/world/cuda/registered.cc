@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
-#include <vector>
+#include <map>
 
 #include "kernel/check.h"
 #include "world/cuda/peer_memory.h"
@@ -46,22 +46,23 @@ class Registration {
 
 class RegisteredMemory final : public SymmetricMemory {
  public:
-  RegisteredMemory(Bootstrap& bootstrap, int device, int64_t bytes, ViewedBy viewed_by, double limit)
-      : device_(device),
-        host_(SymmetricMemory::allocate(MemoryKind::kSharedMemory, bootstrap, Nodes(bootstrap.size()), bytes, limit)) {
+  RegisteredMemory(Bootstrap& bootstrap, Nodes const& nodes, int device, int64_t bytes, ViewedBy viewed_by,
+                   double limit)
+      : device_(device), host_(SymmetricMemory::allocate(MemoryKind::kSharedMemory, bootstrap, nodes, bytes, limit)) {
     blocks_ = host_->view<std::byte>(0);
     together(bootstrap, limit, [&] {
       check_cuda(cudaSetDevice(device), "choosing a GPU");
       size_t const whole = (static_cast<size_t>(bytes) + kPage - 1) / kPage * kPage;
-      for (int r = 0; r < bootstrap.size(); ++r)
-        registered_.push_back(std::make_unique<Registration>(blocks_.at(r), whole));
+      for (int r : nodes.neighbours(bootstrap.rank()))
+        registered_[r] = std::make_unique<Registration>(blocks_.at(r), whole);
     });
-    for (int r = 0; viewed_by == ViewedBy::kGpu && r < bootstrap.size(); ++r) blocks_.base[r] = on_gpu(r);
+    if (viewed_by == ViewedBy::kHost) return;
+    for (int r : nodes.neighbours(bootstrap.rank())) blocks_.base[r] = on_gpu(r);
   }
   // Kernels that are under way look here until they end, at the latest at their limit.
   ~RegisteredMemory() override {
     if (gave_up_on_gpu()) {
-      for (auto& registration : registered_) static_cast<void>(registration.release());
+      for (auto& [rank, registration] : registered_) static_cast<void>(registration.release());
       new std::shared_ptr<SymmetricMemory>(host_);  // stays mapped to the end of the process
       return;
     }
@@ -72,7 +73,7 @@ class RegisteredMemory final : public SymmetricMemory {
  private:
   int device_;
   std::shared_ptr<SymmetricMemory> host_;
-  std::vector<std::unique_ptr<Registration>> registered_;
+  std::map<int, std::unique_ptr<Registration>> registered_;  // by rank
 };
 
 }  // namespace
@@ -88,9 +89,9 @@ std::string cannot_register() {
   }
 }
 
-std::shared_ptr<SymmetricMemory> share_registered(Bootstrap& bootstrap, int device, int64_t bytes, ViewedBy viewed_by,
-                                                  double limit_seconds) {
-  return std::make_shared<RegisteredMemory>(bootstrap, device, bytes, viewed_by, limit_seconds);
+std::shared_ptr<SymmetricMemory> share_registered(Bootstrap& bootstrap, Nodes const& nodes, int device, int64_t bytes,
+                                                  ViewedBy viewed_by, double limit_seconds) {
+  return std::make_shared<RegisteredMemory>(bootstrap, nodes, device, bytes, viewed_by, limit_seconds);
 }
 
 }  // namespace flux

@@ -116,7 +116,7 @@ class Mapping {
 
 class VmmMemory final : public SymmetricMemory {
  public:
-  VmmMemory(Bootstrap& bootstrap, int device, int64_t bytes, double limit) : device_(device) {
+  VmmMemory(Bootstrap& bootstrap, Nodes const& nodes, int device, int64_t bytes, double limit) : device_(device) {
     auto map = [&](int rank, size_t size, Handle const& memory) {
       blocks_.base[rank] = mappings_.emplace_back(std::make_unique<Mapping>(device, size, memory))->at();
     };
@@ -137,7 +137,7 @@ class VmmMemory final : public SymmetricMemory {
                                 size, device, free, error.what()));
       }
     };
-    share_files(bootstrap, limit, make, [&](int rank, File const& file) {
+    share_files(bootstrap, nodes, limit, make, [&](int rank, File const& file) {
       try {
         map(rank, whole_pages(bytes, device), Handle::of(file));
       } catch (Error const& error) {
@@ -167,8 +167,9 @@ std::atomic<bool> given_up{false};
 void give_up_on_gpu() { given_up = true; }
 bool gave_up_on_gpu() { return given_up; }
 
-std::shared_ptr<SymmetricMemory> share_by_vmm(Bootstrap& bootstrap, int device, int64_t bytes, double limit_seconds) {
-  return std::make_shared<VmmMemory>(bootstrap, device, bytes, limit_seconds);
+std::shared_ptr<SymmetricMemory> share_by_vmm(Bootstrap& bootstrap, Nodes const& nodes, int device, int64_t bytes,
+                                              double limit_seconds) {
+  return std::make_shared<VmmMemory>(bootstrap, nodes, device, bytes, limit_seconds);
 }
 
 std::string cannot_share_by_vmm(int device) {

@@ -30,7 +30,7 @@ thread_local Gemms gemms;
 template <class Act>
 bool each_peer(CallWords const& call, Act&& act) {
   for (int p = 0; p < call.watch.ranks; ++p)
-    if (p != call.watch.rank && !act(p)) return false;
+    if (p != call.watch.rank && call.begun.at(p) && !act(p)) return false;
   return true;
 }
 
@@ -84,6 +84,10 @@ void enqueue_wait(CallWords const& call, Inputs const& inputs, CUstream_st* stre
 
 void enqueue_await(Word const* word, Word goal, Watch const& watch, Awaited what, int peer, int64_t row, CUstream_st*) {
   await(word, goal, watch, what, peer, row);
+}
+
+void enqueue_tell(Word* words, int count, Word goal, Watch const& watch, CUstream_st*) {
+  for (int i = 0; i < count && !aborted(watch) && !aborted_by_host(watch); ++i) store_release(words + i, goal);
 }
 
 void enqueue_finish(CallWords const& call, Inputs const& inputs, Word* words, int64_t count, CUstream_st* stream) {
@@ -141,11 +145,11 @@ void sum_slots(SlotSum const& s, int, CUstream_st* stream) {
     slot.data = part == s.own_part ? const_cast<void*>(s.own) : slot.row(part * s.slot_rows);
     slots.push_back(slot);
   }
-  for (int b = 0; s.out.columns > 0 && b < s.bands.count(s.owner); ++b) {
+  for (int b = s.first_band; s.out.columns > 0 && b < std::min(s.bands.count(s.owner), s.end_band); ++b) {
     Place const band = s.bands.place(s.owner, b);
     bool ok = !s.watch.abort.at(s.watch.rank) || !aborted(s.watch);
     for (int source = 0; ok && s.words && source < s.sources; ++source)
-      ok = await(s.words + s.bands.index(source, b), s.goal, s.watch, Awaited::kPartial, source, band.row);
+      ok = await(s.words + s.bands.index(source, b), s.goal, s.watch, Awaited::kPartial, s.whose[source], band.row);
     if (ok)
       host::sum_rows(slots, band.row, band.rows, s.out, epilogue);
     else

@@ -343,6 +343,7 @@ void absent_from_nccl(World& meeting) {
 std::vector<Program> const& programs() {
   static std::vector<Program> const all = [] {
     std::vector<Program> list = bench_programs();
+    for (Program const& p : node_programs()) list.push_back(p);
     list.insert(list.end(),
                 {
                     {"worlds", 3, 10, [](World& world) { worlds_on(world, 0); }},

@@ -1,5 +1,6 @@
 #pragma once
-// Programs on the fake GPU: those of operators and worlds in programs.cc, those of the bench in bench_programs.cc.
+// Programs on the fake GPU: those of operators and worlds in programs.cc, those of the bench in bench_programs.cc,
+// over several nodes in node_programs.cc.
 #include <cstdint>
 
 #include "world/program.h"
@@ -7,11 +8,12 @@
 namespace flux::test {
 
 std::vector<Program> bench_programs();
+std::vector<Program> node_programs();
 
-/// Each rank on a GPU of its own, if there are as many.
-inline std::unique_ptr<World> world_on_gpu(double limit_seconds) {
+/// Each rank on a GPU of its own, if there are as many; over nodes that this machine plays.
+inline std::unique_ptr<World> world_on_gpu(double limit_seconds, int nodes = 1) {
   WorldOptions options;
-  options.limit_seconds = limit_seconds, options.device = kGpuByRank;
+  options.limit_seconds = limit_seconds, options.device = kGpuByRank, options.nodes = nodes;
   return World::processes(bootstrap_from_environment(), options);
 }
 

@@ -50,6 +50,16 @@ int ncclCommInitRank(Communicator** c, int ranks, UniqueId id, int rank) {
   *c = new Communicator{id.folder, rank, ranks, {}, {}, {}};
   return 0;
 }
+int ncclCommInitRankConfig(Communicator** c, int ranks, UniqueId id, int rank, void*) {
+  return ncclCommInitRank(c, ranks, id, rank);
+}
+// FLUX_TEST_NCCL_FAILS=RANK: what reports an error from then on is rank RANK of the world.
+int ncclCommGetAsyncError(Communicator*, int* status) {
+  char const *const fails = std::getenv("FLUX_TEST_NCCL_FAILS"), *const rank = std::getenv("FLUX_RANK");
+  constexpr int kRemoteError = 6;
+  *status = fails && rank && std::string(fails) == rank ? kRemoteError : 0;
+  return 0;
+}
 int ncclCommAbort(Communicator* c) { return c->aborted = true, 0; }
 int ncclCommDestroy(Communicator* c) {
   std::error_code ignored;
@@ -124,6 +134,9 @@ int ncclAllReduce(void const* from, void* to, size_t count, int type, int sum, C
     if (ncclReduce(from, to, count, type, sum, p, c, nullptr) != 0) return 4;
   return 0;
 }
-int ncclGetVersion(int* version) { return *version = 22809, 0; }
+int ncclGetVersion(int* version) {
+  char const* const said = std::getenv("FLUX_TEST_NCCL_VERSION");
+  return *version = said ? std::atoi(said) : 22809, 0;
+}
 char const* ncclGetErrorString(int) { return "planted"; }
 }
