@@ -6,6 +6,7 @@ import os
 import pytest
 
 os.environ["FLUX_PLAN_CACHE"] = "none"
+os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")  # ranks that are threads of one GPU have many streams
 
 
 @pytest.fixture(autouse=True)

@@ -27,7 +27,7 @@ def test_models_of_transformers():
 
 
 def test_megatron():
-    """Two by two: tensor-parallel groups beside data-parallel or pipeline ones."""
+    """Two by two: tensor-parallel groups beside data-parallel or pipeline ones, on the host."""
     needs("megatron")
     torchrun(4, "on_megatron.py")
 

@@ -18,7 +18,6 @@ CUDA = ON == "cuda"
 DTYPE = torch.float16 if CUDA else torch.float32
 GPUS = torch.cuda.device_count() if CUDA else 0
 SHARED = CUDA and GPUS < int(os.environ.get("WORLD_SIZE", "1"))
-os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")  # ranks that are threads of one GPU have many streams
 
 
 def ranks(wanted):
