@@ -13,11 +13,12 @@ import torch
 from torch import Tensor
 
 _library = torch.library.Library("flux", "FRAGMENT")
-_PLAIN = {Tensor, torch.nn.Parameter, int, bool, type(None)}
+_PLAIN = {Tensor, torch.nn.Parameter, type(None)}
 
 
 def register(kernel: Callable, fake: Callable, setup: Callable | None = None, backward: Callable | None = None) -> Callable:
-    """Makes torch.ops.flux.NAME of a function _NAME with annotations, and returns it.
+    """Makes torch.ops.flux.NAME of a function _NAME with annotations, and returns it. With a gradient, its tensors come first:
+    x, weight, bias or None.
 
     fake: of the same arguments, results of the right shape without data. setup(ctx, arguments, result) and
     backward(ctx, *gradients): as of torch.autograd.Function.
@@ -33,8 +34,9 @@ def register(kernel: Callable, fake: Callable, setup: Callable | None = None, ba
 
     def run(arguments: tuple) -> Any:
         """The kernel itself where nobody looks on; with fake tensors, modes and subclasses what the dispatcher says."""
-        looked_on = torch._C._len_torch_dispatch_stack() or arguments[0].is_meta
-        if not looked_on and all(type(a) in _PLAIN for a in arguments):
+        x, weight, bias = arguments[:3]
+        if (type(x) in _PLAIN and type(weight) in _PLAIN and type(bias) in _PLAIN and not x.is_meta
+                and not torch._C._len_torch_dispatch_stack()):
             return kernel(*arguments)
         with torch._C._AutoDispatchBelowAutograd():
             return operator(*arguments)
@@ -49,7 +51,9 @@ def register(kernel: Callable, fake: Callable, setup: Callable | None = None, ba
     Gradient.backward = staticmethod(backward)  # type: ignore[assignment]
 
     def with_gradient(*arguments: Any) -> Any:
-        if torch.is_grad_enabled() and any(isinstance(a, Tensor) and a.requires_grad for a in arguments):
+        x, weight, bias = arguments[:3]
+        if ((x.requires_grad or weight.requires_grad or bias is not None and bias.requires_grad)
+                and torch.is_grad_enabled()):
             return Gradient.apply(*arguments)
         return run(arguments)
 

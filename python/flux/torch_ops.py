@@ -22,7 +22,9 @@ from .world import World
 
 def _ready(x: Tensor) -> Tensor:
     """Rows may lie apart, their elements not; overlapping rows (an expanded gradient) are copied."""
-    return x if x.stride(-1) == 1 and (x.size(0) < 2 or x.stride(0) >= x.size(1)) else x.contiguous()
+    if x.is_contiguous() or x.stride(-1) == 1 and (x.size(0) < 2 or x.stride(0) >= x.size(1)):
+        return x
+    return x.contiguous()
 
 
 def _all_gather_gemm(x: Tensor, weight: Tensor, bias: Tensor | None, world: int, m: int, in_out: bool,

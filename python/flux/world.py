@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from . import _flux
+from . import _flux, torchrun
 from .errors import Error, InvalidError, TimeoutError
 
 _by_handle: weakref.WeakValueDictionary[int, World] = weakref.WeakValueDictionary()
@@ -111,8 +111,15 @@ class World:
 
     @staticmethod
     def from_launcher(device: int = -1, **options: Any) -> World:
-        """The ranks that `flux launch` started. device as for `from_mpi`."""
-        return World(_flux.from_environment(False, _flux.WorldOptions(device=device, **options)))
+        """The ranks that `flux launch` or torchrun started. device as for `from_mpi`.
+
+        Under torchrun they meet in its store (torch is imported for that alone); `from_torch` is for those of a group.
+        Raises InvalidError where neither started this process.
+        """
+        settings = _flux.WorldOptions(device=device, **options)
+        if torchrun.started():
+            return World(_flux.from_gather(*torchrun.meeting(options.get("limit_seconds", 600.0)), settings))
+        return World(_flux.from_environment(False, settings))
 
     @staticmethod
     def of(handle: int) -> World:
