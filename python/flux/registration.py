@@ -11,14 +11,15 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import profiler
 
 _library = torch.library.Library("flux", "FRAGMENT")
 _PLAIN = {Tensor, torch.nn.Parameter, type(None)}
 
 
 def register(kernel: Callable, fake: Callable, setup: Callable | None = None, backward: Callable | None = None) -> Callable:
-    """Makes torch.ops.flux.NAME of a function _NAME with annotations, and returns it. With a gradient, its tensors come first:
-    x, weight, bias or None.
+    """Makes torch.ops.flux.NAME of a function _NAME with annotations. With a gradient, its tensors come first: x, weight,
+    bias or None. Returns what calls it, around the dispatcher where no compiler, profiler or mode looks on.
 
     fake: of the same arguments, results of the right shape without data. setup(ctx, arguments, result) and
     backward(ctx, *gradients): as of torch.autograd.Function.
@@ -57,5 +58,10 @@ def register(kernel: Callable, fake: Callable, setup: Callable | None = None, ba
             return Gradient.apply(*arguments)
         return run(arguments)
 
+    def call(*arguments: Any) -> Any:
+        if torch.compiler.is_compiling() or profiler._is_profiler_enabled or torch._C._len_torch_dispatch_stack():
+            return operator(*arguments)
+        return with_gradient(*arguments)
+
     _library.impl(name, with_gradient, "Autograd")
-    return operator
+    return call

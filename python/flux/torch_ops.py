@@ -151,11 +151,11 @@ def _column_backward(ctx, dy):
     return dx, dw, dy.sum(0) if want_b and ctx.biased else None, None, None
 
 
-register(_all_gather_gemm, _all_gather_gemm_shape, _gather_setup, _gather_backward)
+_call_all_gather_gemm = register(_all_gather_gemm, _all_gather_gemm_shape, _gather_setup, _gather_backward)
+_call_gemm_reduce_scatter = register(_gemm_reduce_scatter, _scattered_shape, _sum_setup, _scatter_backward)
+_call_gemm_all_reduce = register(_gemm_all_reduce, _linear_shape, _sum_setup, _reduce_backward)
+_call_column_linear = register(_column_linear, _linear_shape, _sum_setup, _column_backward)
 register(_all_gather, _all_gather_shape)
-register(_gemm_reduce_scatter, _scattered_shape, _sum_setup, _scatter_backward)
-register(_gemm_all_reduce, _linear_shape, _sum_setup, _reduce_backward)
-register(_column_linear, _linear_shape, _sum_setup, _column_backward)
 
 
 def _checkpointed() -> bool:
@@ -177,25 +177,25 @@ def all_gather_gemm(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, wo
     """
     m = x.size(0) * world.size if m is None else m
     keep = (keep or _checkpointed()) and torch.is_grad_enabled() and weight.requires_grad
-    return torch.ops.flux.all_gather_gemm(x, weight, bias, world.handle, m, in_out, keep)[0]
+    return _call_all_gather_gemm(x, weight, bias, world.handle, m, in_out, keep)[0]
 
 
 def gemm_reduce_scatter(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, world: World,
                         in_out: bool = False) -> Tensor:
     """x [m, k_r], weight [n, k_r], bias [n] (the same on every rank) -> reduce_scatter(x wᵀ) + bias [m_r, n]."""
-    return torch.ops.flux.gemm_reduce_scatter(x, weight, bias, world.handle, in_out)
+    return _call_gemm_reduce_scatter(x, weight, bias, world.handle, in_out)
 
 
 def gemm_all_reduce(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, world: World,
                     in_out: bool = False) -> Tensor:
     """x [m, k_r], weight [n, k_r], bias [n] (the same on every rank) -> all_reduce(x wᵀ) + bias [m, n]."""
-    return torch.ops.flux.gemm_all_reduce(x, weight, bias, world.handle, in_out)
+    return _call_gemm_all_reduce(x, weight, bias, world.handle, in_out)
 
 
 def column_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, world: World,
                   in_out: bool = False) -> Tensor:
     """x [m, k] (the same on every rank), weight [n_r, k], bias [n_r] -> x wᵀ + bias [m, n_r]; its gradient is GEMM+AR."""
-    return torch.ops.flux.column_linear(x, weight, bias, world.handle, in_out)
+    return _call_column_linear(x, weight, bias, world.handle, in_out)
 
 
 class _GatherRows(torch.autograd.Function):

@@ -7,6 +7,7 @@ meet by gloo; a wait for the other is then a time slice, so tests that make many
 
 import os
 
+import pytest
 import torch
 import torch.distributed as dist
 
@@ -44,6 +45,13 @@ def world_of(size):
 def local(size):
     """Worlds of ranks that are threads."""
     return flux.World.local(size, "devices" if GPUS >= size else "shared_gpu" if CUDA else "host", limit_seconds=60)
+
+
+def threads_with_gradients(size):
+    """The same, for backward passes: autograd has one thread a GPU, which cannot be in those of several ranks at once."""
+    if CUDA and GPUS < size:
+        pytest.skip(f"{size} ranks need a GPU each: autograd has one thread a GPU; groups.py has the same in processes")
+    return local(size)
 
 
 def error(found, wanted):

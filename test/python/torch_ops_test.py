@@ -24,16 +24,6 @@ def call(name, world, x, w, b, m, in_out):
     return getattr(torch_ops, name)(x, w, b, world=world, in_out=in_out)
 
 
-def make_operators(worlds, rows, *widths, dtype=place.DTYPE):
-    """Makes what a backward pass needs, which on one GPU runs the ranks' calls one after the other, in one thread."""
-    def body(world):
-        for kind in (flux.AllGatherGemm, flux.GemmReduceScatter, flux.GemmAllReduce):
-            for width in widths:
-                flux.operators.cached(world, kind, rows, width, dtype)
-
-    flux.run(worlds, body)
-
-
 class AllRanks(torch.autograd.Function):
     """One function of the whole x, w and b, out of what every rank makes of its part: what gradcheck can check."""
 
@@ -88,8 +78,7 @@ def test_gradients(name, in_out, ranks, m):
     torch.manual_seed(0)
     n, k = (24, 24) if not place.CUDA else (48, 48)
     dtype, bound = (place.DTYPE, 4e-3) if place.CUDA else (torch.float64, 1e-12)
-    worlds = place.local(ranks)
-    make_operators(worlds, m, n, k, dtype=dtype)
+    worlds = place.threads_with_gradients(ranks)
     x, w, b = (torch.randn(shape, dtype=dtype, device=place.ON, requires_grad=True) for shape in [(m, k), (k, n), (n,)])
     weight = w if in_out else w.detach().t().contiguous().requires_grad_()
     ranks_of_it = types.SimpleNamespace()  # what autograd would keep: on a GPU its one thread may not wait for itself
@@ -107,9 +96,6 @@ def test_gradients(name, in_out, ranks, m):
 
 
 def test_frozen_weights_need_no_rows():
-    worlds = place.local(2)
-    make_operators(worlds, 4, 8)
-
     def body(world):
         x, w = torch.ones(2, 8, dtype=place.DTYPE, device=place.ON, requires_grad=True), torch.ones(8, 8).to(place.ON, place.DTYPE)
         y, rows = torch.ops.flux.all_gather_gemm(x, w, None, world.handle, 4, False, False)
@@ -117,7 +103,7 @@ def test_frozen_weights_need_no_rows():
         y.sum().backward()
         return x.grad
 
-    for gradient in flux.run(worlds, body):
+    for gradient in flux.run(place.threads_with_gradients(2), body):
         assert gradient.shape == (2, 8) and gradient.eq(16).all()
 
 
@@ -138,6 +124,16 @@ def test_compiled_whole():
     assert place.error(y, wanted) < bound
     for found, want in zip(torch.autograd.grad(y.sum(), leaves), torch.autograd.grad(wanted.sum(), leaves)):
         assert place.error(found, want) < bound
+
+
+def test_the_names_that_a_profiler_sees():
+    (world,) = place.local(1)
+    x, w = (torch.ones(8, 8, dtype=place.DTYPE, device=place.ON, requires_grad=True) for _ in range(2))
+    with torch.profiler.profile() as profile:
+        torch_ops.gemm_all_reduce(torch_ops.all_gather_gemm(x, w, world=world), w, world=world).sum().backward()
+    seen = {event.key for event in profile.key_averages()}
+    assert {"flux::all_gather_gemm", "flux::gemm_all_reduce", "flux::gemm_reduce_scatter"} <= seen
+    assert x.grad.eq(64).all()
 
 
 def test_shapes_for_the_compiler():

@@ -1,7 +1,7 @@
 """What Python adds to a call: the host's time to enqueue one (GPUs) or to do one (cores), one rank, few rows.
 
 Each variant makes the same calls of the same operator on the same tensors: in a loop of C++, from Python with and
-without `out=`, by torch's custom operator, and by that with gradients to come. A sample is the mean of a burst, after
+without `out=`, by torch's custom operator in torch.ops, by flux.torch_ops, and by that with gradients to come. A sample is the mean of a burst, after
 which the GPU is waited for; all variants take turns.
 """
 
@@ -32,6 +32,8 @@ def variants(operator: Any, by_torch: Callable, world: World, x: torch.Tensor, w
     leaf = weight.detach().clone().requires_grad_()
     stream = torch.cuda.current_stream().cuda_stream if x.is_cuda else 0
     gathers = isinstance(operator, AllGatherGemm)
+    in_torch = getattr(torch.ops.flux, by_torch.__name__)
+    last = (x.size(0), False, False) if gathers else (False,)
     more = (None, None, None, None, "none", False) if gathers else (None, None, None, None, 1e-5)
 
     def timed(call: Callable[[], Any]) -> Callable[[], float]:
@@ -46,8 +48,9 @@ def variants(operator: Any, by_torch: Callable, world: World, x: torch.Tensor, w
     return {"C++": lambda: operator.ours.run(x.size(0), x, weight, out, *more, False, stream, times=BURST),
             "Python, out=": timed(lambda: operator(x, weight, out=out)),
             "Python": timed(lambda: operator(x, weight)),
-            "torch.ops": timed(lambda: by_torch(x, weight, world=world)),
-            "torch.ops, gradients to come": timed(lambda: by_torch(x, leaf, world=world))}
+            "torch.ops": timed(lambda: in_torch(x, weight, None, world.handle, *last)),
+            "torch_ops": timed(lambda: by_torch(x, weight, world=world)),
+            "torch_ops, gradients to come": timed(lambda: by_torch(x, leaf, world=world))}
 
 
 def measure(cuda: bool, rounds: int) -> list[dict[str, Any]]:
