@@ -11,6 +11,7 @@ address; None: torch's or CuPy's current stream) and returns at once.
 
 from __future__ import annotations
 
+import functools
 import sys
 from typing import Any
 
@@ -21,6 +22,7 @@ from .world import World
 _DTYPES = {"float64": "fp64", "float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
 
 
+@functools.cache
 def dtype_name(dtype: Any) -> str:
     """`fp32` for float32 of NumPy or torch, for its name and for `fp32`. Raises InvalidError."""
     name = dtype if isinstance(dtype, str) else getattr(dtype, "name", None) or str(dtype).removeprefix("torch.")
@@ -37,8 +39,8 @@ def _torch_of(array: Any) -> Any:
 
 def _empty(rows: int, columns: int, like: Any) -> Any:
     """An array for a result, of the library that `like` is from. JAX's cannot be written to: it gets NumPy's."""
-    if torch := _torch_of(like):
-        return torch.empty(rows, columns, dtype=like.dtype, device=like.device)
+    if _torch_of(like):
+        return like.new_empty((rows, columns))
     if type(like).__module__.split(".")[0] == "cupy":
         import cupy
 
@@ -52,14 +54,14 @@ def _stream(world: World, stream: int | None, array: Any) -> int:
     if stream is not None or world.device < 0:
         return stream or 0
     if torch := _torch_of(array):
-        return torch.cuda.current_stream(world.device).cuda_stream
+        return torch._C._cuda_getCurrentRawStream(world.device)  # of current_stream() the number alone
     if (cupy := sys.modules.get("cupy")) is not None:
         return cupy.cuda.get_current_stream().ptr
     return 0
 
 
 def _matrix(what: str, array: Any) -> tuple[int, int]:
-    shape = tuple(array.shape)
+    shape = array.shape
     if len(shape) != 2:
         raise InvalidError(f"{what} has the shape {list(shape)}; a matrix [rows, columns] is needed")
     return shape[0], shape[1]

@@ -15,16 +15,18 @@ import torch
 from torch import Tensor
 
 from . import operators, unfused
+from .registration import register
 from .weight_gradient import Beside, weight_gradient
 from .world import World
 
 
 def _ready(x: Tensor) -> Tensor:
     """Rows may lie apart, their elements not; overlapping rows (an expanded gradient) are copied."""
-    return x if x.stride(-1) == 1 and (x.size(0) < 2 or x.stride(0) >= x.size(1)) else x.contiguous()
+    if x.is_contiguous() or x.stride(-1) == 1 and (x.size(0) < 2 or x.stride(0) >= x.size(1)):
+        return x
+    return x.contiguous()
 
 
-@torch.library.custom_op("flux::all_gather_gemm", mutates_args=())
 def _all_gather_gemm(x: Tensor, weight: Tensor, bias: Tensor | None, world: int, m: int, in_out: bool,
                      keep: bool) -> tuple[Tensor, Tensor]:
     w, x = World.of(world), _ready(x)
@@ -36,12 +38,10 @@ def _all_gather_gemm(x: Tensor, weight: Tensor, bias: Tensor | None, world: int,
     return y, rows
 
 
-@_all_gather_gemm.register_fake
-def _(x, weight, bias, world, m, in_out, keep):
+def _all_gather_gemm_shape(x, weight, bias, world, m, in_out, keep):
     return x.new_empty(m, weight.size(1 if in_out else 0)), x.new_empty(m if keep else 0, x.size(1))
 
 
-@torch.library.custom_op("flux::all_gather", mutates_args=())
 def _all_gather(x: Tensor, world: int, m: int) -> Tensor:
     w, x = World.of(world), _ready(x)
     if w.off:
@@ -51,8 +51,7 @@ def _all_gather(x: Tensor, world: int, m: int) -> Tensor:
     return rows
 
 
-@_all_gather.register_fake
-def _(x, world, m):
+def _all_gather_shape(x, world, m):
     return x.new_empty(m, x.size(1))
 
 
@@ -63,30 +62,24 @@ def _sum(fused, plain, x: Tensor, weight: Tensor, bias: Tensor | None, world: in
     return fused(w, _ready(x), _ready(weight), bias, in_out=in_out)
 
 
-@torch.library.custom_op("flux::gemm_reduce_scatter", mutates_args=())
 def _gemm_reduce_scatter(x: Tensor, weight: Tensor, bias: Tensor | None, world: int, in_out: bool) -> Tensor:
     return _sum(operators.gemm_reduce_scatter, unfused.gemm_reduce_scatter, x, weight, bias, world, in_out)
 
 
-@_gemm_reduce_scatter.register_fake
-def _(x, weight, bias, world, in_out):
+def _scattered_shape(x, weight, bias, world, in_out):
     w, m = World.of(world), x.size(0)
     return x.new_empty((w.rank + 1) * m // w.size - w.rank * m // w.size, weight.size(1 if in_out else 0))
 
 
-@torch.library.custom_op("flux::gemm_all_reduce", mutates_args=())
 def _gemm_all_reduce(x: Tensor, weight: Tensor, bias: Tensor | None, world: int, in_out: bool) -> Tensor:
     return _sum(operators.gemm_all_reduce, unfused.gemm_all_reduce, x, weight, bias, world, in_out)
 
 
-@torch.library.custom_op("flux::column_linear", mutates_args=())
 def _column_linear(x: Tensor, weight: Tensor, bias: Tensor | None, world: int, in_out: bool) -> Tensor:
     return unfused.linear(x, weight, bias, in_out)
 
 
-@_gemm_all_reduce.register_fake
-@_column_linear.register_fake
-def _(x, weight, bias, world, in_out):
+def _linear_shape(x, weight, bias, world, in_out):
     return x.new_empty(x.size(0), weight.size(1 if in_out else 0))
 
 
@@ -158,10 +151,11 @@ def _column_backward(ctx, dy):
     return dx, dw, dy.sum(0) if want_b and ctx.biased else None, None, None
 
 
-torch.library.register_autograd("flux::all_gather_gemm", _gather_backward, setup_context=_gather_setup)
-torch.library.register_autograd("flux::gemm_reduce_scatter", _scatter_backward, setup_context=_sum_setup)
-torch.library.register_autograd("flux::gemm_all_reduce", _reduce_backward, setup_context=_sum_setup)
-torch.library.register_autograd("flux::column_linear", _column_backward, setup_context=_sum_setup)
+_call_all_gather_gemm = register(_all_gather_gemm, _all_gather_gemm_shape, _gather_setup, _gather_backward)
+_call_gemm_reduce_scatter = register(_gemm_reduce_scatter, _scattered_shape, _sum_setup, _scatter_backward)
+_call_gemm_all_reduce = register(_gemm_all_reduce, _linear_shape, _sum_setup, _reduce_backward)
+_call_column_linear = register(_column_linear, _linear_shape, _sum_setup, _column_backward)
+register(_all_gather, _all_gather_shape)
 
 
 def _checkpointed() -> bool:
@@ -183,25 +177,25 @@ def all_gather_gemm(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, wo
     """
     m = x.size(0) * world.size if m is None else m
     keep = (keep or _checkpointed()) and torch.is_grad_enabled() and weight.requires_grad
-    return torch.ops.flux.all_gather_gemm(x, weight, bias, world.handle, m, in_out, keep)[0]
+    return _call_all_gather_gemm(x, weight, bias, world.handle, m, in_out, keep)[0]
 
 
 def gemm_reduce_scatter(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, world: World,
                         in_out: bool = False) -> Tensor:
     """x [m, k_r], weight [n, k_r], bias [n] (the same on every rank) -> reduce_scatter(x wᵀ) + bias [m_r, n]."""
-    return torch.ops.flux.gemm_reduce_scatter(x, weight, bias, world.handle, in_out)
+    return _call_gemm_reduce_scatter(x, weight, bias, world.handle, in_out)
 
 
 def gemm_all_reduce(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, world: World,
                     in_out: bool = False) -> Tensor:
     """x [m, k_r], weight [n, k_r], bias [n] (the same on every rank) -> all_reduce(x wᵀ) + bias [m, n]."""
-    return torch.ops.flux.gemm_all_reduce(x, weight, bias, world.handle, in_out)
+    return _call_gemm_all_reduce(x, weight, bias, world.handle, in_out)
 
 
 def column_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, world: World,
                   in_out: bool = False) -> Tensor:
     """x [m, k] (the same on every rank), weight [n_r, k], bias [n_r] -> x wᵀ + bias [m, n_r]; its gradient is GEMM+AR."""
-    return torch.ops.flux.column_linear(x, weight, bias, world.handle, in_out)
+    return _call_column_linear(x, weight, bias, world.handle, in_out)
 
 
 class _GatherRows(torch.autograd.Function):

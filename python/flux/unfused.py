@@ -1,5 +1,9 @@
 """The operators by torch.distributed, communication and GEMM one after the other: what FLUX=off uses, and the plain
-reference of the tests. Worlds made by World.from_torch alone have the group that it takes."""
+reference of the tests. Worlds made by World.from_torch alone have the group that it takes.
+
+The collectives are those of whole tensors, which NCCL serves without copies. Parts that differ by a row are padded to
+the longest, which copies them.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +22,14 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None, in_out: bool) -> Tens
 
 
 def all_gather(world: World, x: Tensor, m: int) -> Tensor:
-    """Parts that differ by a row are padded to the longest."""
+    """x [m_r, k] -> [m, k]."""
     longest = -(-m // world.size)
     everybody = x.new_empty(world.size * longest, x.size(1))
-    mine = pad(x, (0, 0, 0, longest - x.size(0))).contiguous()
-    dist.all_gather(list(everybody.split(longest)) if longest else [everybody] * world.size, mine, group=world.group)
+    if m:
+        mine = pad(x, (0, 0, 0, longest - x.size(0))).contiguous()
+        dist.all_gather_into_tensor(everybody, mine, group=world.group)
+    if m % world.size == 0:
+        return everybody
     return torch.cat([everybody[r * longest:][:_flux.part_of_rows(m, r, world.size)[1]] for r in range(world.size)])
 
 
@@ -33,4 +40,13 @@ def gemm_all_reduce(world: World, x: Tensor, weight: Tensor, bias: Tensor | None
 
 
 def gemm_reduce_scatter(world: World, x: Tensor, weight: Tensor, bias: Tensor | None, in_out: bool) -> Tensor:
-    return gemm_all_reduce(world, x, weight, bias, in_out).narrow(0, *world.rows(x.size(0))).clone()
+    y, m = linear(x, weight, None, in_out), x.size(0)
+    longest = -(-m // world.size)
+    if m % world.size:
+        parts = [_flux.part_of_rows(m, r, world.size) for r in range(world.size)]
+        y = torch.cat([pad(y.narrow(0, *part), (0, 0, 0, longest - part[1])) for part in parts])
+    mine = y.new_empty(longest, y.size(1))
+    if m:
+        dist.reduce_scatter_tensor(mine, y, group=world.group)
+    mine = mine[:world.rows(m)[1]]
+    return mine if bias is None else mine + bias

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-_streams: dict[torch.device, torch.cuda.Stream] = {}
+_streams: dict[torch.cuda.Stream, torch.cuda.Stream] = {}  # one beside each, as ranks that share a GPU have one each
 
 
 def weight_gradient(weight: Tensor, dy: Tensor, x: Tensor, in_out: bool) -> Tensor | None:
@@ -45,10 +45,11 @@ class Beside:
     def __init__(self, like: Tensor):
         self.stream = None
         if like.is_cuda and type(like) is Tensor:
-            if like.device not in _streams:
-                _streams[like.device] = torch.cuda.Stream(like.device)
-            self.stream = _streams[like.device]
-            self.stream.wait_stream(torch.cuda.current_stream(like.device))
+            current = torch.cuda.current_stream(like.device)
+            if current not in _streams:
+                _streams[current] = torch.cuda.Stream(like.device)
+            self.stream = _streams[current]
+            self.stream.wait_stream(current)
 
     @contextlib.contextmanager
     def within(self) -> Iterator[None]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import itertools
 import os
 import sys
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from . import _flux
+from . import _flux, torchrun
 from .errors import Error, InvalidError, TimeoutError
 
 _by_handle: weakref.WeakValueDictionary[int, World] = weakref.WeakValueDictionary()
@@ -110,8 +111,15 @@ class World:
 
     @staticmethod
     def from_launcher(device: int = -1, **options: Any) -> World:
-        """The ranks that `flux launch` started. device as for `from_mpi`."""
-        return World(_flux.from_environment(False, _flux.WorldOptions(device=device, **options)))
+        """The ranks that `flux launch` or torchrun started. device as for `from_mpi`.
+
+        Under torchrun they meet in its store (torch is imported for that alone); `from_torch` is for those of a group.
+        Raises InvalidError where neither started this process.
+        """
+        settings = _flux.WorldOptions(device=device, **options)
+        if torchrun.started():
+            return World(_flux.from_gather(*torchrun.meeting(options.get("limit_seconds", 600.0)), settings))
+        return World(_flux.from_environment(False, settings))
 
     @staticmethod
     def of(handle: int) -> World:
@@ -162,8 +170,44 @@ class World:
         return f"<flux.World rank {self.rank} of {self.size}, {self.kind} on {place}>"
 
 
+def _libraries() -> tuple[Any, Any]:
+    """torch, if it is imported and has GPUs, and CuPy, if it is imported."""
+    torch = sys.modules.get("torch")
+    return torch if torch is not None and torch.cuda.is_available() else None, sys.modules.get("cupy")
+
+
+def _settle(device: int) -> None:
+    """Waits for what this GPU was given by now."""
+    torch, cupy = _libraries()
+    if torch is not None:
+        torch.cuda.synchronize(device)
+    elif cupy is not None:
+        with cupy.cuda.Device(device):
+            cupy.cuda.runtime.deviceSynchronize()
+
+
+@contextlib.contextmanager
+def _stream_of_its_own(world: World) -> Iterator[None]:
+    """On a GPU this thread's current stream in torch and CuPy, whichever is imported: in one stream a rank's kernel would
+    wait behind another's that waits for it. Its work is done at the end."""
+    torch, cupy = _libraries() if world.device >= 0 else (None, None)
+    with contextlib.ExitStack() as stack:
+        stream: Any = None
+        if torch is not None:
+            stream = torch.cuda.Stream(world.device)
+            stack.enter_context(torch.cuda.stream(stream))
+        if cupy is not None:
+            of_cupy = cupy.cuda.ExternalStream(stream.cuda_stream) if stream else cupy.cuda.Stream(non_blocking=True)
+            stream = stream or of_cupy
+            stack.enter_context(of_cupy)
+        yield
+        if stream is not None:
+            stream.synchronize()
+
+
 def run(worlds: Sequence[World], body: Callable[..., Any], *arguments: Any) -> list[Any]:
-    """Calls body(world, *arguments) for each of `World.local`'s worlds, each in a thread of its own.
+    """Calls body(world, *arguments) for each of `World.local`'s worlds, each in a thread of its own, and on GPUs with a
+    current stream of its own, which starts when the GPU has done what it was given before and is done at the end.
 
     Returns what they return, in rank order. Where ranks raise, the others are ended, and the first one's error that is
     not a mere consequence is raised.
@@ -172,11 +216,14 @@ def run(worlds: Sequence[World], body: Callable[..., Any], *arguments: Any) -> l
     def one(world: World) -> Any:
         world.ours.activate()
         try:
-            return body(world, *arguments)
+            with _stream_of_its_own(world):
+                return body(world, *arguments)
         except BaseException:
             world.fail()
             raise
 
+    for device in {world.device for world in worlds if world.device >= 0}:
+        _settle(device)
     with ThreadPoolExecutor(len(worlds)) as pool:
         futures = [pool.submit(one, world) for world in worlds]
     errors = [error for future in futures if (error := future.exception())]

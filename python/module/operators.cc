@@ -1,6 +1,8 @@
 // The three operators: Python's tensors in, a call of the library without the interpreter's lock.
 #include <nanobind/stl/string.h>
 
+#include <chrono>
+
 #include "flux/op.h"
 #include "world.h"
 
@@ -29,6 +31,16 @@ struct Operator {
   int device;
 };
 
+/// Makes a call so many times, without the interpreter's lock; the microseconds that they took, for measuring what
+/// Python adds to one.
+template <class Call>
+double microseconds_of(int64_t times, Call&& call) {
+  nb::gil_scoped_release const free;
+  auto const start = std::chrono::steady_clock::now();
+  for (int64_t i = 0; i < times; ++i) call();
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
+}
+
 void bind_gather(nb::module_& module) {
   using Gather = Operator<AllGatherGemm>;
   nb::class_<Gather>(module, "AllGatherGemm")
@@ -52,7 +64,7 @@ void bind_gather(nb::module_& module) {
           "run",
           [](Gather& o, int64_t m, nb::handle x, nb::handle weight, nb::handle out, nb::handle bias,
              nb::handle gathered, nb::handle up, nb::handle up_bias, std::string const& activation, bool gated,
-             bool in_out, uintptr_t stream) {
+             bool in_out, uintptr_t stream, int64_t times) {
             Stream const s = stream_of(stream);
             auto const read = [&](nb::handle t, char const* what) {
               return operand(t, what, o.device, Access::kRead, s);
@@ -68,13 +80,13 @@ void bind_gather(nb::module_& module) {
             linear.layout = in_out ? WeightLayout::kInOut : WeightLayout::kOutIn;
             linear.activation = parse_activation(activation), linear.gated = gated;
             linear.up = u.tensor, linear.up_bias = ub.tensor;
-            nb::gil_scoped_release const free;
             // Without a weight the rows are gathered, and that is all.
-            o.op.run(m, in.tensor, std::span(&linear, weight.is_none() ? 0 : 1), g.tensor, s);
+            std::span const linears(&linear, weight.is_none() ? 0 : 1);
+            return microseconds_of(times, [&] { o.op.run(m, in.tensor, linears, g.tensor, s); });
           },
           nb::arg("m"), nb::arg("x"), nb::arg("weight").none(), nb::arg("out").none(), nb::arg("bias").none(),
           nb::arg("gathered").none(), nb::arg("up").none(), nb::arg("up_bias").none(), nb::arg("activation"),
-          nb::arg("gated"), nb::arg("in_out"), nb::arg("stream"));
+          nb::arg("gated"), nb::arg("in_out"), nb::arg("stream"), nb::arg("times") = 1);
 }
 
 template <class Op>
@@ -99,7 +111,8 @@ void bind_sum(nb::module_& module, char const* name) {
       .def(
           "run",
           [](Sum& o, int64_t m, nb::handle x, nb::handle weight, nb::handle out, nb::handle bias, nb::handle residual,
-             nb::handle norm_weight, nb::handle normed, double norm_epsilon, bool in_out, uintptr_t stream) {
+             nb::handle norm_weight, nb::handle normed, double norm_epsilon, bool in_out, uintptr_t stream,
+             int64_t times) {
             Stream const s = stream_of(stream);
             auto const read = [&](nb::handle t, char const* what) {
               return operand(t, what, o.device, Access::kRead, s);
@@ -109,13 +122,12 @@ void bind_sum(nb::module_& module, char const* name) {
                           y = operand(out, "the output", o.device, Access::kWrite, s),
                           n = operand(normed, "the normed output", o.device, Access::kWrite, s);
             SumEpilogue const epilogue{b.tensor, r.tensor, nw.tensor, n.tensor, norm_epsilon, {}};
-            nb::gil_scoped_release const free;
-            o.op.run(m, in.tensor, w.tensor, in_out ? WeightLayout::kInOut : WeightLayout::kOutIn, y.tensor, epilogue,
-                     s);
+            WeightLayout const layout = in_out ? WeightLayout::kInOut : WeightLayout::kOutIn;
+            return microseconds_of(times, [&] { o.op.run(m, in.tensor, w.tensor, layout, y.tensor, epilogue, s); });
           },
           nb::arg("m"), nb::arg("x"), nb::arg("weight"), nb::arg("out"), nb::arg("bias").none(),
           nb::arg("residual").none(), nb::arg("norm_weight").none(), nb::arg("normed").none(), nb::arg("norm_epsilon"),
-          nb::arg("in_out"), nb::arg("stream"));
+          nb::arg("in_out"), nb::arg("stream"), nb::arg("times") = 1);
 }
 
 }  // namespace

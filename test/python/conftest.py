@@ -6,6 +6,8 @@ import os
 import pytest
 
 os.environ["FLUX_PLAN_CACHE"] = "none"
+os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")  # ranks that are threads of one GPU have many streams,
+os.environ.setdefault("CUDA_MODULE_LOADING", "EAGER")  # and no kernel is loaded while another waits for a rank
 
 
 @pytest.fixture(autouse=True)

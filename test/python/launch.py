@@ -16,6 +16,10 @@ def run(command, seconds=280, **environment):
     return done.stdout
 
 
-def torchrun(ranks, script, *arguments):
+def torchrun(wanted, script, *arguments):
+    """On so many ranks, or on two that share a GPU (place.py)."""
+    import place
+
+    ranks = place.ranks(wanted)
     return run([sys.executable, "-W", "ignore", "-m", "torch.distributed.run", "--standalone",
                 f"--nproc-per-node={ranks}", HERE / script, *arguments])

@@ -27,13 +27,18 @@ def test_models_of_transformers():
 
 
 def test_megatron():
-    """Two by two: tensor-parallel groups beside data-parallel or pipeline ones."""
+    """Two by two: tensor-parallel groups beside data-parallel or pipeline ones, on the host."""
     needs("megatron")
     torchrun(4, "on_megatron.py")
 
 
 def test_groups_and_compilation():
     torchrun(4, "groups.py")
+
+
+def test_the_other_methods():
+    """Chunked overlap and FLUX=off, of rows that divide and of rows that do not."""
+    torchrun(4, "other_methods.py")
 
 
 def test_the_plugin_of_vllm():
@@ -44,13 +49,26 @@ def test_the_plugin_of_vllm():
 def test_the_benchmark_of_layers(tmp_path):
     said = run([sys.executable, "-m", "flux.bench", "model", "--cpu", "--shape", "llama3-8b", "--batch", "2", "--length", "16",
                 "--rounds", "2", "--out", tmp_path])
-    assert "no torch_symm_mem: torch's symmetric memory needs GPUs" in said
+    for why in ("no torch_symm_mem: torch's symmetric memory needs GPUs", "no transformer_engine: the package",
+                "decode: no chunked: few rows"):
+        assert why in said
     (path,) = tmp_path.glob("*-cpux*-model.json")
     rows = json.loads(path.read_text())["rows"]
     assert [(row["phase"], row["method"]) for row in rows] == [
-        (phase, method) for phase in ("train", "prefill", "decode") for method in ("flux", "megatron_style", "vllm_style")
-        if (phase, method) != ("decode", "megatron_style")]
+        (phase, method) for phase in ("train", "prefill", "decode")
+        for method in ("flux", "megatron_style", "vllm_style", "chunked")
+        if (phase, method) not in (("decode", "megatron_style"), ("decode", "chunked"))]
     assert all(0 < row["error"] < 1e-5 and 0 < row["p10_us"] <= row["total_us"] for row in rows)
+
+
+def test_the_overhead_of_a_call(tmp_path):
+    run([sys.executable, "-m", "flux.bench", "overhead", "--cpu", "--out", tmp_path])
+    (path,) = tmp_path.glob("*-cpux*-overhead.json")
+    rows = json.loads(path.read_text())["rows"]
+    assert [row["op"] for row in rows[::6]] == ["ag_gemm", "gemm_rs", "gemm_ar"]
+    assert [row["variant"] for row in rows[:6]] == ["C++", "Python, out=", "Python", "torch.ops", "torch_ops",
+                                                   "torch_ops, gradients to come"]
+    assert all(0 < row["total_us"] < 1e4 and 0 < row["error"] < 1e-5 for row in rows)
 
 
 def test_the_benchmark_says_what_it_needs():

@@ -1,4 +1,4 @@
-"""A rank that `flux launch` (launcher) or mpirun (mpi) started; no torch."""
+"""A rank that `flux launch` or torchrun (launcher) or mpirun (mpi) started; torch has no group."""
 
 import sys
 

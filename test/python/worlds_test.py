@@ -30,6 +30,12 @@ def test_mpirun():
     assert all(f"rank {rank} is right" in said for rank in range(3))
 
 
+def test_torchrun():
+    pytest.importorskip("torch")
+    said = run([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=3", HERE / "worlds.py", "launcher"])
+    assert all(f"rank {rank} is right" in said for rank in range(3))
+
+
 def test_a_launcher_is_missing():
     with pytest.raises(flux.InvalidError, match="FLUX_"):
         flux.World.from_launcher()

@@ -1,4 +1,4 @@
-"""python -m flux.bench layer|model [options]: starts its ranks by torchrun where it is not started by it."""
+"""python -m flux.bench layer|model|overhead [options]: starts its ranks by torchrun where it is not started by it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import torch.distributed as dist
 from ..errors import InvalidError
 from ..torch_ops import gather_rows
 from ..world import World
+from . import overhead
 from .measure import captured, row, times, write
 from .methods import LABELS, Method, make, refusal
 from .stack import SHAPES, Layer, Shape
@@ -21,9 +22,11 @@ EPILOG = "methods:\n" + "\n".join(f"  {name:20} {label}" for name, label in LABE
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m flux.bench", description="Times transformer layers, a training step, prefill or "
-                                     "a step of decoding, by FLUX and by other ways of torch.", epilog=EPILOG,
+                                     "a step of decoding, by FLUX and by other ways of torch; or what Python adds to a call.",
+                                     epilog=EPILOG,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["layer", "model"], help="one layer, or a stack of them (--layers)")
+    parser.add_argument("what", choices=["layer", "model", "overhead"],
+                        help="one layer, a stack of them (--layers), or a call of one rank in C++ and from Python")
     parser.add_argument("--shape", choices=list(SHAPES), action="append", help="default: all four")
     parser.add_argument("--phase", choices=["train", "prefill", "decode"], action="append", help="default: all three")
     parser.add_argument("--method", choices=list(LABELS), action="append", help="default: all")
@@ -116,6 +119,11 @@ def problem(options: argparse.Namespace, world: World, shape: Shape, phase: str,
 
 def main() -> None:
     options = arguments()
+    if options.what == "overhead":
+        rows = overhead.measure(not options.cpu, max(options.rounds, 100))
+        if options.out:
+            print(write(options.out, options.what, rows, not options.cpu))
+        return
     if not options.cpu and torch.cuda.device_count() < options.tp:
         raise InvalidError(f"torch sees {torch.cuda.device_count()} GPUs for {options.tp} ranks; --cpu measures small shapes on cores")
     if "RANK" not in os.environ:

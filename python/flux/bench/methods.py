@@ -10,13 +10,14 @@ from torch import Tensor
 
 from .. import torch_ops
 from ..world import World
+from . import chunked
 
 LABELS = {
     "flux": "AG+GEMM and GEMM+RS; in decoding GEMM+AR",
     "megatron_style": "torch's GEMM and all-gather or reduce-scatter, one after the other",
     "vllm_style": "torch's GEMM, then all-reduce",
     "torch_symm_mem": "torch's Async-TP",
-    "chunked": "a GEMM a shard beside copies, the stand-in for Transformer Engine",
+    "chunked": "torch's GEMM in a piece a rank, each beside a transfer: the stand-in for Transformer Engine",
     "transformer_engine": "Transformer Engine's user buffers",
 }
 
@@ -49,20 +50,40 @@ class AsyncTp(Method):
         return torch.ops.symm_mem.fused_matmul_reduce_scatter(x, weight.t(), "sum", 0, group)
 
 
+class Chunked(Method):
+    """A piece a rank (chunked.py)."""
+
+    def column(self, x: Tensor, weight: Tensor, m: int) -> Tensor:
+        return chunked.Gather.apply(x, weight, self.world, m)
+
+    def row(self, x: Tensor, weight: Tensor) -> Tensor:
+        return chunked.Scatter.apply(x, weight, self.world)
+
+
+def _has_async_tp() -> bool:
+    import torch.distributed._symmetric_memory  # noqa: F401  (the operators)
+
+    return all(hasattr(torch.ops.symm_mem, name) for name in ("fused_all_gather_matmul", "fused_matmul_reduce_scatter"))
+
+
 def refusal(name: str, phase: str, cuda: bool) -> str | None:
     """Why this method has no row here; None: it has."""
     if name == "torch_symm_mem" and not cuda:
         return "torch's symmetric memory needs GPUs that reach each other"
     if name == "torch_symm_mem" and phase != "prefill":
         return "torch's fused operators have neither a gradient nor an all-reduce"
-    if name == "megatron_style" and phase == "decode":
+    if name == "torch_symm_mem" and not _has_async_tp():
+        return f"torch {torch.__version__} has no torch.ops.symm_mem.fused_all_gather_matmul"
+    if name in ("megatron_style", "chunked") and phase == "decode":
         return "few rows are not divided; vllm_style is the baseline of decoding"
-    if name == "chunked":
-        return "the medium-grained operators are not in the Python package; flux bench --suite core times them"
     if name == "transformer_engine":
         found = importlib.util.find_spec("transformer_engine") is not None
-        return "its layers are not connected yet" if found else "the package transformer_engine is not installed"
+        return "its layers are not connected yet; chunked stands for it" if found else \
+            "the package transformer_engine is not installed; chunked stands for it"
     return None
+
+
+_KINDS = {"torch_symm_mem": AsyncTp, "chunked": Chunked}
 
 
 def make(name: str, ours: World, phase: str) -> Method:
@@ -70,8 +91,6 @@ def make(name: str, ours: World, phase: str) -> Method:
     if name == "flux":
         return Method(name, ours, phase != "decode")
     plain = World(None, ours.group, rank=dist.get_rank(ours.group), size=ours.size)
-    if name == "torch_symm_mem":
-        import torch.distributed._symmetric_memory  # noqa: F401  (the operators)
-
-        return AsyncTp(name, plain, True)
+    if name in _KINDS:
+        return _KINDS[name](name, plain, True)
     return Method(name, plain, name == "megatron_style")
