@@ -197,6 +197,7 @@ void Team::watch_peers() {
     if (!look_at_peers(round)) return;
 }
 
+// Whoever raises the abort word looks once more: what ends with the world is ended then.
 bool Team::look_at_peers(int round) {
   if (auto const trouble = gpu_ ? gpu_->trouble(options_.limit_seconds) : std::string(); !trouble.empty())
     say_and_raise(fmt::format("rank {} {}; every rank has stopped, make a new world", rank(), trouble));
@@ -207,7 +208,7 @@ bool Team::look_at_peers(int round) {
   }
   if (hears_of_an_end()) return true;  // which has raised our abort word
   for (int lane = 0; lane < kLanes; ++lane)
-    if (calls_[lane].load() != 0 && sees_other_call(lane)) return false;
+    if (calls_[lane].load() != 0 && sees_other_call(lane)) return true;
   Record& record = control(rank()).record;
   bool const look = kind_ == MemoryKind::kSharedMemory && round % 5 == 0;
   for (int p : neighbours()) {
@@ -223,7 +224,7 @@ bool Team::look_at_peers(int round) {
       continue;
     }
     note_and_raise(Reason::kPeerGone, Awaited::kNothing, p, 0, 0, 0);
-    return false;
+    return true;
   }
   warn_of_long_wait();
   return true;

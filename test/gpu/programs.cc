@@ -278,7 +278,7 @@ void scenarios_over_nodes(World& world) {
   play_nodes(world);
   for (auto const& sizes : {std::array<int64_t, 3>{67, 48, 64}, {1030, 528, 96}})
     for (Op op : {Op::kAllGatherGemm, Op::kGemmReduceScatter, Op::kGemmAllReduce})
-      for (auto line : {"", "comm_rows=128 route=stage copies=0", "copies=2 route=push", "fused=no buffers=1"})
+      for (auto line : {"", "comm_rows=128 route=stage copies=engine", "copies=2 route=push", "fused=no buffers=1"})
         run(world, op, sizes, line);
 }
 

@@ -24,6 +24,7 @@ struct UniqueId {  // ncclUniqueId
 constexpr int kBytes = 0, kSum = 0;  // ncclInt8, ncclSum
 constexpr int kInProgress = 7;
 constexpr int kFirstWordMs = 1000, kWordComesMs = 3000;  // how long others may take to say why NCCL fails
+constexpr int kEnqueuedMs = 100;                         // longer than what waits for nobody takes to be enqueued
 
 // ncclConfig_t as of 2.17, the first whose communicators can be kept to a number of blocks. Later versions read no
 // further than `size` says.
@@ -218,13 +219,14 @@ Nccl::~Nccl() {
 
 template <class Act>
 void Nccl::enqueue(char const* what, Stream stream, Act&& act) {
-  if (ended_) return;
   struct Enqueueing {
     std::atomic<bool>& flag;
     ~Enqueueing() { flag = false; }
   };
-  enqueueing_ = true, since_ns_ = now_ns();
+  enqueueing_ = true;  // before the question whether it has ended: end() asks the other way round
   Enqueueing const until_here{enqueueing_};
+  if (ended_) return;
+  since_ns_ = now_ns();
   check_nccl(nccl().group_start(), what);
   int const status = act(), ended = nccl().group_end();
   if (ended_) return;  // given up meanwhile: the world says why
@@ -325,6 +327,9 @@ std::string Nccl::trouble(double limit_seconds) {
 
 void Nccl::end() {
   if (!communicator_ || ended_.exchange(true)) return;
+  // What is enqueued this moment uses the communicator. It may also wait for a rank that does not come: then that ends
+  // it.
+  for (int i = 0; i < kEnqueuedMs && enqueueing_; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   cudaSetDevice(device_);
   nccl().abort(communicator_);
 }
