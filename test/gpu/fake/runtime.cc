@@ -11,11 +11,8 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
 #include <map>
-#include <mutex>
 #include <sstream>
-#include <utility>
 #include <vector>
 
 #include "kernel/prove.h"
@@ -30,6 +27,16 @@ std::map<std::string, int>& live() {
   return counts;
 }
 
+int memory_file(size_t bytes) {
+  int const file = memfd_create("fake gpu", MFD_CLOEXEC);
+  return file >= 0 && ftruncate(file, static_cast<off_t>(bytes)) == 0 ? file : -1;
+}
+void* map_file(void* at, size_t bytes, int file, int protection) {
+  return mmap(at, bytes, protection, MAP_SHARED | (at ? MAP_FIXED : 0), file, 0);
+}
+
+}  // namespace
+
 bool fails(std::string const& name) {
   static std::map<std::string, int> calls;
   int const call = calls[name]++;
@@ -42,16 +49,6 @@ bool fails(std::string const& name) {
         if (fault == r + ":" + name + ":" + n) return true;
   return false;
 }
-
-int memory_file(size_t bytes) {
-  int const file = memfd_create("fake gpu", MFD_CLOEXEC);
-  return file >= 0 && ftruncate(file, static_cast<off_t>(bytes)) == 0 ? file : -1;
-}
-void* map_file(void* at, size_t bytes, int file, int protection) {
-  return mmap(at, bytes, protection, MAP_SHARED | (at ? MAP_FIXED : 0), file, 0);
-}
-
-}  // namespace
 
 std::string left_on_fake_gpu() {
   std::string list;
@@ -162,20 +159,6 @@ struct Block {
   int32_t process, file;
   size_t size;
 };
-// What the default stream copies and clears need not be there when the call returns, and here never is: it lands when
-// somebody waits for that stream.
-std::mutex landing;
-std::vector<std::function<void()>> late;
-
-void later(std::function<void()> act) {
-  std::lock_guard lock(landing);
-  late.push_back(std::move(act));
-}
-void land() {
-  std::lock_guard lock(landing);
-  for (auto const& act : std::exchange(late, {})) act();
-}
-
 std::map<void*, Block>& blocks() {
   static std::map<void*, Block> all;
   return all;
@@ -325,36 +308,6 @@ cudaError_t cudaHostUnregister(void* block) {
 }
 cudaError_t cudaHostGetDevicePointer(void** seen, void* block, unsigned) {
   *seen = block;
-  return cudaSuccess;
-}
-
-cudaError_t cudaMemcpy(void* to, void const* from, size_t bytes, cudaMemcpyKind kind) {
-  if (kind == cudaMemcpyDeviceToHost) {
-    land();
-    std::memcpy(to, from, bytes);
-  } else {
-    auto const* const staged = static_cast<char const*>(from);
-    later([to, bytes = std::vector<char>(staged, staged + bytes)] { std::memcpy(to, bytes.data(), bytes.size()); });
-  }
-  return cudaSuccess;
-}
-cudaError_t cudaMemcpyAsync(void* to, void const* from, size_t bytes, cudaMemcpyKind, cudaStream_t) {
-  std::memcpy(to, from, bytes);
-  if (fails("bit")) static_cast<char*>(to)[bytes / 2] ^= 1;
-  return cudaSuccess;
-}
-cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, void const* from, size_t from_pitch, size_t width, size_t rows,
-                              cudaMemcpyKind, cudaStream_t) {
-  for (size_t i = 0; i < rows; ++i)
-    std::memcpy(static_cast<char*>(to) + i * to_pitch, static_cast<char const*>(from) + i * from_pitch, width);
-  return cudaSuccess;
-}
-cudaError_t cudaMemset(void* at, int value, size_t bytes) {
-  later([=] { std::memset(at, value, bytes); });
-  return cudaSuccess;
-}
-cudaError_t cudaMemsetAsync(void* at, int value, size_t bytes, cudaStream_t) {
-  std::memset(at, value, bytes);
   return cudaSuccess;
 }
 

@@ -14,6 +14,11 @@ namespace flux::test {
 /// What has been made in this process and not been let go: "maps 2, mallocs 1"; empty: nothing.
 std::string left_on_fake_gpu();
 
+/// Whether this call of the function is to fail.
+bool fails(std::string const& name);
+/// Waits for the default stream.
+void land();
+
 /// From here on what is enqueued is done at once as before, but its events say that it is not over; until it goes on.
 void hold_fake_gpu();
 void let_fake_gpu_go();
