@@ -145,7 +145,7 @@ namespace {
 /// To the i-th neighbour in the node.
 Transfer to_neighbour(Gather const& g, Nodes const& nodes, Piece const& piece, int i) {
   Transfer t = copy_of(g, piece);
-  t.peer = nodes.rank(nodes.node(g.rank), (nodes.position(g.rank) + i) % nodes.size());
+  t.peer = nodes.neighbour(g.rank, i);
   t.to = in_buffer(g, t.peer, piece), t.set = g.words.at(t.peer) + piece.word;
   return t;
 }

@@ -101,8 +101,7 @@ void HostAllReduce::two_shot(Call const& call, int64_t m, Tensor const& out, Sum
     store_release(result(call, m, band, rank).set, call.digest);  // for the rails
     std::vector<Transfer> sends;
     Nodes const& nodes = team.nodes();
-    for (int i = 1; i < nodes.size(); ++i)
-      sends.push_back(result(call, m, band, nodes.rank(nodes.node(rank), (nodes.position(rank) + i) % nodes.size())));
+    for (int i = 1; i < nodes.size(); ++i) sends.push_back(result(call, m, band, nodes.neighbour(rank, i)));
     channel.copies().enqueue(std::move(sends), link, call.watch, recording.copies());
   });
   if (shape.n > 0) channel.copies().enqueue(handed_on(call, m), link, call.watch, recording.copies());

@@ -289,7 +289,7 @@ void PartialSums::sum(HostChannel& channel, Call const& call, Recording& recordi
   }
   for (int node = 0; node < nodes.count; ++node) {
     if (node == nodes.node(rank)) continue;
-    sources.push_back({rail_words(channel, call, node), nodes.rank(node, nodes.position(rank))});
+    sources.push_back({rail_words(channel, call, node), nodes.on_node(rank, node)});
     slots.push_back(rail_slot(channel, call, node));
   }
   int const count = n_ == 0 ? 0 : bands_.count(owner);

@@ -172,7 +172,7 @@ void Simulator::gemm_ended(int p, double now) {
   if (!r().fused && !problem().gathers()) {
     push(end, Kind::kCopy, p, 0);
     for (int node = 0; node < nodes().count; ++node)
-      for (int b = 0; b < r().bands.count(nodes().rank(node, nodes().position(p))); ++b) met(p, node, b, end);
+      for (int b = 0; b < r().bands.count(nodes().on_node(p, node)); ++b) met(p, node, b, end);
   }
   s.gemm_end = s.end = s.summed = end;
   for (size_t b = 0; b < s.missing.size(); ++b)

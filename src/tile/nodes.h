@@ -18,8 +18,12 @@ struct Nodes {
   constexpr int node(int rank) const { return rank / size(); }
   constexpr int position(int rank) const { return rank % size(); }
   constexpr int rank(int node, int position) const { return node * size() + position; }
+  /// The rank of `rank`'s position on that node.
+  constexpr int on_node(int rank, int node) const { return this->rank(node, position(rank)); }
   /// The rank of `rail`'s position on the node of `rank`: where what goes along that rail is handed over.
-  constexpr int gateway(int rank, int rail) const { return this->rank(node(rank), position(rail)); }
+  constexpr int gateway(int rank, int rail) const { return on_node(rail, node(rank)); }
+  /// The i-th rank after `rank` in its node, around it.
+  constexpr int neighbour(int rank, int i) const { return this->rank(node(rank), (position(rank) + i) % size()); }
   constexpr bool share_memory(int a, int b) const { return node(a) == node(b); }
   /// The ranks in the order in which `rank`'s partial sums leave: those of the next nodes, own node last, i from 1.
   constexpr int staged_to(int rank, int i) const {

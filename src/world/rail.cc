@@ -106,7 +106,7 @@ Rail::Rail(Team& team, uint32_t number) {
   Nodes const& nodes = team.nodes();
   ends_.resize(static_cast<size_t>(team.size()));
   for (int node = 0; node < nodes.count; ++node) {
-    int const peer = nodes.rank(node, nodes.position(team.rank()));
+    int const peer = nodes.on_node(team.rank(), node);
     if (peer != team.rank()) ends_[peer] = std::make_unique<End>(team, peer, team.connect_rail(peer, number));
   }
 }

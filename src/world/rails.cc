@@ -102,7 +102,7 @@ Rails::Rails(Bootstrap& bootstrap, Nodes const& nodes, double limit_seconds) : r
   auto const cards = bootstrap.all_gather(
       fmt::format("{} {} {}", mine.token, mine.port, fmt::join(mine.addresses, " ")), limit_seconds);
   for (int node = 0; node < nodes.count; ++node) {
-    int const r = nodes.rank(node, nodes.position(rank_));
+    int const r = nodes.on_node(rank_, node);
     std::istringstream card(cards[r]);
     card >> doors_[r].token >> doors_[r].port;
     for (std::string address; card >> address;) doors_[r].addresses.push_back(address);

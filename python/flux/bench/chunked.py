@@ -12,6 +12,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from .. import _flux
 from ..world import World
 
 
@@ -25,8 +26,8 @@ def _exchange(world: World, away: int, sent: Tensor, received: Tensor) -> list[A
 
 
 def _parts(world: World, rows: int) -> list[slice]:
-    edges = [rank * rows // world.size for rank in range(world.size + 1)]
-    return [slice(first, last) for first, last in zip(edges, edges[1:])]
+    parts = (_flux.part_of_rows(rows, rank, world.size) for rank in range(world.size))
+    return [slice(first, first + count) for first, count in parts]
 
 
 def gather_product(x: Tensor, right: Tensor, world: World, m: int) -> tuple[Tensor, Tensor]:

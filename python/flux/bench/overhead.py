@@ -1,8 +1,8 @@
 """What Python adds to a call: the host's time to enqueue one (GPUs) or to do one (cores), one rank, few rows.
 
 Each variant makes the same calls of the same operator on the same tensors: in a loop of C++, from Python with and
-without `out=`, by torch's custom operator in torch.ops, by flux.torch_ops, and by that with gradients to come. A sample is the mean of a burst, after
-which the GPU is waited for; all variants take turns.
+without `out=`, by torch's custom operator in torch.ops, by flux.torch_ops, and by that with gradients to come. A sample
+is the mean of a burst, after which the GPU is waited for; all variants take turns.
 """
 
 from __future__ import annotations

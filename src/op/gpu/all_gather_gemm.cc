@@ -70,8 +70,8 @@ class GpuGather final : public GatherOperator {
   }
   void by_packets(int64_t m, Tensor const& x, std::span<Linear const> linears, Tensor const& gathered, Stream stream);
   std::vector<Transfer> others(Gather const& gather, Way const& way) const;
-  GemmLaunch arranged(Linear const& linear, Tiles const& tiles, Way const& way);
-  GemmLaunch launch_of(Linear const& linear, Tiles const& tiles, Way const& way, Tensor const& x);
+  GemmLaunch arranged(Linear const& linear, Tiles const& tiles, Way const& way) const;
+  GemmLaunch launch_of(Linear const& linear, Tiles const& tiles, Way const& way, Tensor const& x) const;
 
   Plan plan;
   GpuChannel channel;
@@ -94,7 +94,7 @@ struct GpuGather::Way {
 };
 
 /// Which tiles in which order: all that is known before the call begins.
-GemmLaunch GpuGather::arranged(Linear const& linear, Tiles const& tiles, Way const& way) {
+GemmLaunch GpuGather::arranged(Linear const& linear, Tiles const& tiles, Way const& way) const {
   GemmLaunch l;
   l.tile = tiles.tile, l.processors = gemm_processors(plan, *team.gpu(), way.beside), l.apart = !team.gpu()->whole();
   l.weight = linear.weight, l.layout = linear.layout;
@@ -114,7 +114,7 @@ GemmLaunch GpuGather::arranged(Linear const& linear, Tiles const& tiles, Way con
   return l;
 }
 
-GemmLaunch GpuGather::launch_of(Linear const& linear, Tiles const& tiles, Way const& way, Tensor const& x) {
+GemmLaunch GpuGather::launch_of(Linear const& linear, Tiles const& tiles, Way const& way, Tensor const& x) const {
   Shards const& shards = way.layout.shards;
   GemmLaunch l = arranged(linear, tiles, way);
   l.bias = linear.bias, l.scales = linear.scales;

@@ -55,7 +55,7 @@ class GpuChannel final : public Channel {
   void fetch(std::span<Transfer const> transfers) { fetches_->enqueue(transfers); }
 
   /// Between nodes, if there are several. What it carries in a call is forked and joined by who asks for it.
-  GpuRail* rail() { return rail_.get(); }
+  GpuRail* rail() const { return rail_.get(); }
 
   bool mirrored() const { return replay_ != nullptr; }
   /// In a mirror: what the ranks that are left out send in the call that has begun, beside the caller's stream from

@@ -204,7 +204,7 @@ void GpuPartialSums::send_staged(GpuChannel& channel, Call const& call, Traffic 
   // Words of what meets here are set by the kernel, if it is the one that stores them.
   if (t.departed) return enqueue_words(t.departed, 0, t.ranks * t.each(), channel.copies().stream());
   for (int node = 0; node < nodes.count; ++node) {
-    int const position = nodes.position(t.rank), owner = nodes.rank(node, position);
+    int const position = nodes.position(t.rank), owner = nodes.on_node(t.rank, node);
     for (int b = 0; b < t.bands.count(owner); ++b) {
       Transfer told;
       told.set = t.words.at(owner) + t.bands.index(position, b), told.goal = t.goal;
@@ -279,7 +279,7 @@ void GpuPartialSums::add_up(GpuChannel& channel, Call const& call, Traffic const
   SlotSum sum = node_sum(t, t.rank, call.watch);
   static_cast<SummedRows&>(sum) = summed(*team_.gpu(), out, epilogue);
   for (int node = 0; node < team_.nodes().count; ++node)  // behind the node's partials, the other nodes' sums
-    if (int const peer = team_.nodes().rank(node, team_.nodes().position(t.rank)); peer != t.rank)
+    if (int const peer = team_.nodes().on_node(t.rank, node); peer != t.rank)
       sum.whose[sum.sources++] = peer, ++sum.parts;
   if (way_ == Way::kBroadcast) sum.owner = 0;
   if (way_ == Way::kSum) sum.parts = 1;

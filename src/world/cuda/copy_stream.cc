@@ -74,6 +74,11 @@ int this_device() {
 
 void wait_for(Stream stream) { check_cuda(cudaStreamSynchronize(stream), "waiting for a stream"); }
 
+void clear_now(void* gpu, int64_t bytes) {
+  check_cuda(cudaMemset(gpu, 0, bytes), "clearing memory");
+  wait_for(nullptr);
+}
+
 void read_now(void* to, void const* gpu, int64_t bytes) {
   check_cuda(cudaMemcpy(to, gpu, bytes, cudaMemcpyDeviceToHost), "reading GPU memory");
 }

@@ -21,8 +21,11 @@ void enqueue(Transfer const& transfer, Stream stream);
 void enqueue_zeros(void* data, int64_t bytes, Stream stream);
 /// Enqueues the same value for `count` words.
 void enqueue_words(Word* words, Word value, int64_t count, Stream stream);
-/// Waits on the host until all of the stream is done.
+/// Waits on the host until all of the stream is done. Of the default stream, nullptr: what it copies and clears may
+/// still be under way when it returns, from pageable memory its last part, and our streams do not wait for it.
 void wait_for(Stream stream);
+/// Now: zeros in GPU memory.
+void clear_now(void* gpu, int64_t bytes);
 /// Now: what lies in GPU memory.
 void read_now(void* to, void const* gpu, int64_t bytes);
 

@@ -84,10 +84,6 @@ class DeviceMemory final : public SymmetricMemory {
   std::vector<std::shared_ptr<std::byte>> owners_;
 };
 
-/// What the default stream copies and clears may still be under way when it returns, from pageable memory its last
-/// part, and our streams do not wait for that stream.
-void arrive() { check_cuda(cudaStreamSynchronize(nullptr), "waiting for a copy"); }
-
 // Of a mirror: our own block, and one for each rank that is played.
 class MirroredMemory final : public SymmetricMemory {
  public:
@@ -111,7 +107,7 @@ class MirroredMemory final : public SymmetricMemory {
     int64_t const piece = static_cast<int64_t>(numbers.size()) * 2;
     for (int64_t at = 0; at < bytes; at += piece)
       check_cuda(cudaMemcpy(block + at, numbers.data(), std::min(piece, bytes - at), cudaMemcpyDefault), "filling");
-    arrive();
+    wait_for(nullptr);
   }
   std::vector<std::shared_ptr<std::byte>> owners_;
 };
@@ -172,7 +168,7 @@ class CudaGpu final : public Gpu {
   void copy(void* to, void const* from, int64_t bytes) const override {
     activate();
     check_cuda(cudaMemcpy(to, from, bytes, cudaMemcpyDefault), "copying");
-    arrive();
+    wait_for(nullptr);
   }
   std::shared_ptr<CUstream_st> stream() const override {
     activate();
@@ -227,8 +223,7 @@ class CudaGpu final : public Gpu {
                                                   bytes, device_, free));
     }
     auto memory = owned(data, false);
-    check_cuda(cudaMemset(data, 0, bytes), "clearing memory");
-    arrive();
+    clear_now(data, bytes);
     return memory;
   }
 

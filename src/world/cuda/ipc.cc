@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernel/check.h"
+#include "world/cuda/copy_stream.h"
 #include "world/cuda/peer_memory.h"
 #include "world/together.h"
 
@@ -81,8 +82,7 @@ class IpcMemory final : public SymmetricMemory {
                                 device_, free));
       }
       blocks_.base[rank_] = static_cast<std::byte*>(block);
-      check_cuda(cudaMemset(block, 0, size), "clearing memory");
-      check_cuda(cudaStreamSynchronize(nullptr), "clearing memory");
+      clear_now(block, size);
       check_cuda(cudaIpcGetMemHandle(&handle, block), "exporting GPU memory by CUDA IPC");
     });
     auto const handles = bootstrap.all_gather({reinterpret_cast<char const*>(&handle), sizeof handle}, limit);

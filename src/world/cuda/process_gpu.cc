@@ -114,8 +114,7 @@ class ProcessGpu final : public Gpu {
     Nccl*& rail = rails_[lane];
     if (!rail) {
       std::vector<int> ranks;
-      for (int node = 0; node < nodes_.count; ++node)
-        ranks.push_back(nodes_.rank(node, nodes_.position(bootstrap.rank())));
+      for (int node = 0; node < nodes_.count; ++node) ranks.push_back(nodes_.on_node(bootstrap.rank(), node));
       rail = watched(Nccl::open_rail(bootstrap, std::move(ranks), device_, blocks, limit_seconds));
     }
     return *rail;

@@ -38,7 +38,7 @@ std::vector<LinkProof> prove_links(Bootstrap& bootstrap, Nodes const& nodes, Gpu
   auto attempt = [&](auto&& act) -> std::string { return gave_up_on_gpu() ? kNotTried : act(); };
   auto const neighbours = nodes.neighbours(rank);
   for (int i = 1; i < nodes.size(); ++i) {
-    int const p = nodes.rank(nodes.node(rank), (nodes.position(rank) + i) % nodes.size());
+    int const p = nodes.neighbour(rank, i);
     written[p] = attempt([&] { return prover->write(part(p, rank), seed_of(rank, p)); });
   }
   bootstrap.all_gather({}, limit_seconds);  // all have written

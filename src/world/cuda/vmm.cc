@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernel/check.h"
+#include "world/cuda/copy_stream.h"
 #include "world/cuda/driver.h"
 #include "world/cuda/peer_memory.h"
 #include "world/file_exchange.h"
@@ -126,8 +127,7 @@ class VmmMemory final : public SymmetricMemory {
       try {
         Handle const memory = Handle::make(device, size);
         map(bootstrap.rank(), size, memory);
-        check_cuda(cudaMemset(blocks_.base[bootstrap.rank()], 0, size), "clearing memory");
-        check_cuda(cudaStreamSynchronize(nullptr), "clearing memory");
+        clear_now(blocks_.base[bootstrap.rank()], static_cast<int64_t>(size));
         return memory.exported();
       } catch (Error const& error) {
         size_t free = 0, total = 0;

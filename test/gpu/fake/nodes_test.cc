@@ -1,42 +1,17 @@
 // Worlds and operators over several nodes, on a fake GPU and with a fake NCCL between the nodes.
-#include <gtest/gtest.h>
-
-#include <cstdlib>
 #include <fstream>
 
-#include "error_of.h"
+#include "gpu/fake/on_fake_gpu.h"
 #include "temporary_folder.h"
-#include "world/program.h"
 
 namespace flux::test {
 namespace {
 
-class FakeNodes : public testing::Test {
+class FakeNodes : public OnFakeGpu {
  protected:
   void SetUp() override {
     setenv("FLUX_TEST_GPUS", "16", 1);
-    setenv("LD_LIBRARY_PATH", (std::string(FLUX_FAKE_NCCL) + ":" + path_).c_str(), 1);
-  }
-  void TearDown() override {
-    setenv("LD_LIBRARY_PATH", path_.c_str(), 1);
-    for (char const* variable : {"FLUX_ENGINE", "FLUX_PEERS", "FLUX_TEST_AFTER_US", "FLUX_TEST_FAULT", "FLUX_TEST_GPUS",
-                                 "FLUX_TEST_NCCL_FAILS", "FLUX_TEST_NCCL_VERSION"})
-      unsetenv(variable);
-  }
-  static void expect_fine(std::string const& program) {
-    for (Ending const& e : run_as_processes(program)) EXPECT_EQ(e.code, kFine) << program << ": " << e.said;
-  }
-  /// Every rank but `gone` ends with the one error, in time.
-  static void expect_an_end(std::string const& program, int gone, std::string const& part, double within_seconds) {
-    auto const endings = run_as_processes(program);
-    for (int r = 0; r < static_cast<int>(endings.size()); ++r) {
-      Ending const& e = endings[r];
-      if (r == gone) continue;
-      EXPECT_EQ(e.code, kRaised) << e.said;
-      EXPECT_EQ(e.kind, ErrorKind::kTimeout) << e.said;
-      EXPECT_HAS(e.said, part);
-      EXPECT_LT(e.seconds, within_seconds) << e.said;
-    }
+    find_nccl_in(FLUX_FAKE_NCCL);
   }
   static void expect_refused(ErrorKind kind, std::string const& part) {
     for (Ending const& e : run_as_processes("world_of_nodes")) {
@@ -45,9 +20,6 @@ class FakeNodes : public testing::Test {
       EXPECT_HAS(e.said, part);
     }
   }
-
- private:
-  std::string const path_ = std::getenv("LD_LIBRARY_PATH") ? std::getenv("LD_LIBRARY_PATH") : "";
 };
 
 TEST_F(FakeNodes, ShareMemoryWithinANodeByEitherWay) {

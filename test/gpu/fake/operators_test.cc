@@ -1,31 +1,15 @@
 // Operators on a fake GPU: the code that decides on copies, tiles and words, where there is no GPU.
-#include <gtest/gtest.h>
-
-#include <cstdlib>
 #include <fstream>
 
-#include "error_of.h"
+#include "gpu/fake/on_fake_gpu.h"
 #include "temporary_folder.h"
-#include "world/program.h"
 
 namespace flux::test {
 namespace {
 
-class FakeOperators : public testing::Test {
+class FakeOperators : public OnFakeGpu {
  protected:
   void SetUp() override { setenv("FLUX_TEST_GPUS", "16", 1); }
-  /// NCCL is the library of this name in `folder`.
-  void find_nccl_in(std::string const& folder) { setenv("LD_LIBRARY_PATH", (folder + ":" + path_).c_str(), 1); }
-  void TearDown() override {
-    setenv("LD_LIBRARY_PATH", path_.c_str(), 1);
-    for (char const* variable : {"FLUX_ENGINE", "FLUX_PEERS", "FLUX_TEST_FAULT", "FLUX_TEST_GPUS"}) unsetenv(variable);
-  }
-  static void expect_fine(std::string const& program) {
-    for (Ending const& e : run_as_processes(program)) EXPECT_EQ(e.code, kFine) << program << ": " << e.said;
-  }
-
- private:
-  std::string const path_ = std::getenv("LD_LIBRARY_PATH") ? std::getenv("LD_LIBRARY_PATH") : "";
 };
 
 TEST_F(FakeOperators, AllScenarios) {
@@ -52,12 +36,7 @@ TEST_F(FakeOperators, MeetInHostMemory) {
     expect_fine(program);
   setenv("FLUX_TEST_GPUS", "1", 1);
   expect_fine("refused_in_host_memory");
-  for (Ending const& e : run_as_processes("absent_from_host_memory")) {
-    EXPECT_EQ(e.code, kRaised) << e.said;
-    EXPECT_EQ(e.kind, ErrorKind::kTimeout) << e.said;
-    EXPECT_HAS(e.said, "from rank 1");
-    EXPECT_LT(e.seconds, 8) << e.said;
-  }
+  expect_an_end("absent_from_host_memory", -1, "from rank 1", 8);
 }
 
 // Where they do not, or are told to.
@@ -71,11 +50,7 @@ TEST_F(FakeOperators, GoThroughNccl) {
   expect_fine("through_nccl");
   expect_fine("scenarios3");
   // One rank does not come: the others end in time.
-  for (Ending const& e : run_as_processes("absent_from_nccl")) {
-    EXPECT_EQ(e.code, kRaised) << e.said;
-    EXPECT_EQ(e.kind, ErrorKind::kTimeout) << e.said;
-    EXPECT_LT(e.seconds, 8) << e.said;
-  }
+  expect_an_end("absent_from_nccl", -1, "", 8);
   setenv("FLUX_TEST_GPUS", "1", 1);
   for (Ending const& e : run_as_processes("through_nccl")) EXPECT_HAS(e.said, "one rank a GPU");
 }

@@ -1,28 +1,15 @@
 // How worlds of processes on GPUs come to be and end, on a fake GPU: every way of sharing memory, every step that can
 // fail, links that lose bits or never end, ranks killed at any moment.
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-
-#include "error_of.h"
+#include "gpu/fake/on_fake_gpu.h"
 #include "world/gpu.h"
-#include "world/program.h"
 
 namespace flux::test {
 namespace {
 
-class FakeGpu : public testing::Test {
+class FakeGpu : public OnFakeGpu {
  protected:
-  void TearDown() override {
-    for (char const* variable :
-         {"FLUX_ENGINE", "FLUX_PEERS", "FLUX_TEST_AFTER_US", "FLUX_TEST_CONSUMER", "FLUX_TEST_FAULT", "FLUX_TEST_GPUS"})
-      unsetenv(variable);
-  }
   static void set(char const* variable, std::string const& value) { setenv(variable, value.c_str(), 1); }
 
-  static void expect_fine(std::string const& program) {
-    for (Ending const& e : run_as_processes(program)) EXPECT_EQ(e.code, kFine) << e.said;
-  }
   // Every rank says the same, in time.
   static void expect_the_same_error(std::string const& program, ErrorKind kind, std::string const& part) {
     auto const endings = run_as_processes(program);
