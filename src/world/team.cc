@@ -113,23 +113,28 @@ bool Team::sees_other_call(int lane) {
   for (int p : neighbours()) {
     uint64_t const theirs = std::atomic_ref(control(rank()).calls[lane][p]).load();
     if (theirs >> 32 != mine >> 32 || theirs == mine) continue;
-    note_and_raise(Reason::kOtherCall, Awaited::kNothing, p, static_cast<Word>(theirs), static_cast<Word>(mine),
-                   static_cast<Word>(mine >> 32));
+    Record seen{};
+    seen.call = static_cast<Word>(mine >> 32), seen.peer = static_cast<Word>(p);
+    seen.goal = static_cast<Word>(mine), seen.seen = static_cast<Word>(theirs);
+    say_and_raise(describe(Reason::kOtherCall, rank(), seen));
     return true;
   }
   return false;
 }
 
-void Team::note_and_raise(Reason reason, Awaited what, int peer, Word seen, Word goal, Word call) {
-  Watch const w = host_watch(call);
-  note(w, what, peer, 0, seen, goal, 0);
-  raise_abort(w, reason);
-}
-
+// Said in words at once: the record is what waiters write, also those that have not heard of the end yet.
 void Team::say_and_raise(std::string const& why) {
+  std::lock_guard lock(saying_);  // a call and the watcher both may
+  if (load_acquire(&control(rank()).abort) != 0) return;
   char* const said = control(rank()).said;
   said[why.copy(said, sizeof(Control::said) - 1)] = '\0';
   raise_abort(host_watch(0), kSaid);
+}
+
+void Team::raise_gone(int peer) {
+  Record gone{};
+  gone.peer = static_cast<Word>(peer);
+  say_and_raise(describe(Reason::kPeerGone, rank(), gone));
 }
 
 void Team::fail() { raise_abort(host_watch(0), Reason::kFailed); }
@@ -141,9 +146,13 @@ void Team::check() const {
 
 std::string Team::describe(Word verdict) const {
   int const raiser = static_cast<int>(verdict & 0xff) - 1;
-  Record& r = control(raiser).record;
+  Reason const reason{verdict >> 8};
+  return reason == kSaid ? control(raiser).said : describe(reason, raiser, control(raiser).record);
+}
+
+std::string Team::describe(Reason reason, int raiser, Record& r) const {
   auto field = [](Word& word) { return load_acquire(&word); };
-  switch (static_cast<Reason>(verdict >> 8)) {
+  switch (reason) {
     case Reason::kTimeout:
       return fmt::format(
           "rank {} waited {:.1f} s for {} from rank {} (call {}, row {}): its word holds {:#x} and needs {:#x}{}; "
@@ -164,8 +173,7 @@ std::string Team::describe(Word verdict) const {
     case Reason::kFailed: return fmt::format("rank {} failed and ended the world; see its own message", raiser);
     case Reason::kNone: break;
   }
-  if (static_cast<Reason>(verdict >> 8) == kSaid) return control(raiser).said;
-  return fmt::format("the world was ended with verdict {:#x}", verdict);
+  return fmt::format("the world was ended for reason {:#x}", static_cast<Word>(reason));
 }
 
 // What a rank of this node waits for; nothing, if it does not.
@@ -223,7 +231,7 @@ bool Team::look_at_peers(int round) {
     } else if (!process_is_gone(control(p).pid)) {
       continue;
     }
-    note_and_raise(Reason::kPeerGone, Awaited::kNothing, p, 0, 0, 0);
+    raise_gone(p);
     return true;
   }
   warn_of_long_wait();
@@ -235,7 +243,7 @@ bool Team::hears_of_an_end() {
   auto const ending = rails_ ? rails_->news() : std::nullopt;
   if (!ending) return false;
   if (ending->said.empty()) {
-    note_and_raise(Reason::kPeerGone, Awaited::kNothing, ending->peer, 0, 0, 0);
+    raise_gone(ending->peer);
   } else {
     std::string why = ending->said;  // and whom this node's ranks waited for meanwhile
     for (int p : neighbours()) why += wait_of(p);

@@ -74,21 +74,22 @@ class Team {
     Word abort, left;
     int32_t pid;
     Record record;
-    char said[1024];  // why the world has ended, where this rank heard it first: of another node, from NCCL
+    char said[1024];  // why the world has ended, where this rank's host found out
     uint64_t calls[kLanes][kMaxRanks];
   };
   Control& control(int rank) const { return *reinterpret_cast<Control*>(memory_->at(rank)); }
   Control& control_on_gpu(int rank) const { return *reinterpret_cast<Control*>(memory_->on_gpu(rank)); }
   Watch watch(Word call) const;
   Watch host_watch(Word call) const;
-  void note_and_raise(Reason reason, Awaited what, int peer, Word seen, Word goal, Word call);
   void say_and_raise(std::string const& why);
+  void raise_gone(int peer);
   bool sees_other_call(int lane);
   bool hears_of_an_end();
   void watch_peers();
   bool look_at_peers(int round);  // false: nothing more to watch for
   void warn_of_long_wait();
   std::string describe(Word verdict) const;
+  std::string describe(Reason reason, int raiser, Record& record) const;
   std::string wait_of(int rank) const;
   std::string chain_of_waits(int raiser) const;
 
@@ -107,7 +108,7 @@ class Team {
   std::array<std::atomic<uint64_t>, kLanes> calls_{};  // our own latest entry
   std::string warned_;
   Word left_since_ms_[kMaxRanks] = {};  // how long we had waited for a peer when we saw that it had left
-  std::mutex mutex_;
+  std::mutex saying_, mutex_;
   std::condition_variable wake_;
   bool stop_ = false;
   std::thread watcher_;

@@ -63,6 +63,10 @@ TEST(LostRank, KilledInACallEndsTheOthersAtOnce) {
   EXPECT_TRUE(left_over().empty()) << left_over()[0];
 }
 
+TEST(LostRank, IsTheOneNamedWhateverWaitersNoteMeanwhile) {
+  expect_survivors_name(1, run_as_processes("killed_beside_waiters"), 2.0);
+}
+
 TEST(LostRank, StalledInACallEndsTheOthersWithinTheLimit) {
   int status = 0;
   std::vector<Ending> endings;

@@ -10,6 +10,7 @@
 
 #include "op/scenario.h"
 #include "world/program.h"
+#include "world/team.h"
 
 namespace flux::test {
 namespace {
@@ -36,6 +37,12 @@ void struck(World& world, int signal, int victim = 1) {
       kill(getpid(), signal);
     });
   for (int i = 0;; ++i) call.run(1 + i * 13 % 64, i);
+}
+
+// Waiters note whom they wait for until they have heard of the end themselves.
+void killed_beside_waiters(World& world) {
+  if (world.rank() == 1) kill(getpid(), SIGKILL);
+  for (;; world.check()) store_release(&world.team().record().peer, static_cast<Word>(2 - world.rank()));
 }
 
 // A whole node goes away at once.
@@ -196,6 +203,7 @@ std::vector<Program> const& programs() {
       {"nodes_other_m", 4, 10, other_m, kHostEngine, 1, 2},
       {"nodes_two_lanes", 4, 10, two_lanes, kHostEngine, 1, 2},
       {"killed", 4, 2, killed},
+      {"killed_beside_waiters", 3, 2, killed_beside_waiters},
       {"stalled", 4, 2, stalled},
       {"throws", 3, 10, throws},
       {"leaves", 3, 10, leaves},
